@@ -1,0 +1,315 @@
+"""What a dialect is made from: one description, as data.
+
+A dialect module holds a table of `Op` records. Everything else is derived from that table: the IRDL text that
+registers the dialect in an upstream MLIR context (`Dialect.irdl`), the Python op classes that passes build and match
+(`Dialect.classes`), the verifier (`Dialect.verify_op`) and the reference page (`Dialect.reference`).
+
+IRDL checks operand counts, kinds of type and required attributes. Relations between shapes, dtypes and attribute
+values are beyond it; an `Op` may name a Python function for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlir import ir
+from mlir._mlir_libs import _mlir as _bindings
+
+# The kinds of type that IRDL can tell apart, each with the constraint that says so. A constraint that occurs twice in
+# an IRDL operation demands the same type in both places, so every operand gets constraints of its own.
+_TYPE_CONSTRAINTS: dict[str, tuple[str, ...]] = {
+    "any": ("irdl.any",),
+    "tensor": ('irdl.base "!builtin.tensor"',),
+    "memref": ('irdl.base "!builtin.memref"',),
+    "index": ("irdl.is index",),
+    "i1": ("irdl.is i1",),
+    "i32": ("irdl.is i32",),
+    "f32": ("irdl.is f32",),
+    "scalar": ("irdl.is f32", "irdl.is f16", "irdl.is bf16", "irdl.is i32", "irdl.is index"),
+}
+_ATTRIBUTE_CONSTRAINTS: dict[str, str] = {
+    "string": 'irdl.base "#builtin.string"',
+    "integer": 'irdl.base "#builtin.integer"',
+    "bool": "irdl.any",  # BoolAttr is an i1 integer attribute that IRDL cannot name; `verify_op` checks it
+    "float": 'irdl.base "#builtin.float"',
+    "array": 'irdl.base "#builtin.array"',
+}
+_ATTRIBUTE_CLASSES: dict[str, type] = {
+    "string": ir.StringAttr,
+    "integer": ir.IntegerAttr,
+    "bool": ir.BoolAttr,
+    "float": ir.FloatAttr,
+    "array": ir.ArrayAttr,
+}
+
+
+class VerifyError(ValueError):
+    """What a verification function raises; becomes the op's diagnostic."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand group. `role` says how a buffer operand of the `ascendc` dialect is used: "in", "out" or "inout"."""
+
+    name: str
+    type: str
+    doc: str = ""
+    optional: bool = False
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    type: str
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    name: str
+    type: str
+    doc: str = ""
+    optional: bool = False
+    values: tuple[str, ...] = ()  # the allowed strings, where the attribute is an enumeration
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation. `pipe` names the hardware queue that runs it (`ascendc` only)."""
+
+    name: str
+    summary: str
+    operands: Sequence[Operand] = ()
+    results: Sequence[Result] = ()
+    attributes: Sequence[Attribute] = ()
+    description: str = ""
+    verify: Callable[[ir.OpView], None] | None = None
+    side_effects: bool = False
+    pipe: str | None = None
+
+    @property
+    def class_name(self) -> str:
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def segmented(self) -> bool:
+        """Whether the op carries `operandSegmentSizes`: with an optional operand, positions alone do not tell."""
+        return any(operand.optional for operand in self.operands)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    name: str
+    summary: str
+    ops: tuple[Op, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Op]:
+        return {f"{self.name}.{op.name}": op for op in self.ops}
+
+    def has_side_effects(self, op_name: str) -> bool | None:
+        """Whether an op of this dialect does more than compute its results; None for an op of another dialect."""
+        op = self.by_name.get(op_name)
+        return None if op is None else op.side_effects
+
+    # -- IRDL ---------------------------------------------------------------------------------------------------
+
+    def irdl(self) -> str:
+        body = "\n".join(_irdl_operation(op) for op in self.ops)
+        return f"irdl.dialect @{self.name} {{\n{body}}}\n"
+
+    # -- op classes ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def classes(self) -> dict[str, type[ir.OpView]]:
+        """The op classes by class name; registered with the bindings, so that a walk yields them."""
+        dialect_class = type(f"_{self.name.capitalize()}", (ir.Dialect,), {"DIALECT_NAMESPACE": self.name})
+        _bindings.register_dialect(dialect_class)
+        classes = {}
+        for op in self.ops:
+            cls = _op_class(self.name, op)
+            classes[op.class_name] = _bindings.register_operation(dialect_class)(cls)
+        return classes
+
+    # -- verification -------------------------------------------------------------------------------------------
+
+    def verify_op(self, op: ir.Operation) -> bool:
+        """Checks what IRDL cannot; emits a diagnostic at the op and returns False where it fails."""
+        definition = self.by_name.get(op.name)
+        if definition is None:
+            op.location.emit_error(f"'{op.name}' is not an op of dialect '{self.name}'")
+            return False
+        try:
+            _check_attributes(definition, op)
+            if definition.verify is not None:
+                definition.verify(op.opview)
+        except (ValueError, TypeError) as error:  # VerifyError, and the operators' own argument errors
+            op.location.emit_error(f"'{op.name}' op {error}")
+            return False
+        return True
+
+    # -- reference page -----------------------------------------------------------------------------------------
+
+    def reference(self) -> str:
+        """The dialect's reference page, in Markdown."""
+        lines = [f"# Dialect `{self.name}`", "", self.summary, ""]
+        for op in self.ops:
+            lines += _reference_of(self.name, op)
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def _irdl_operation(op: Op) -> str:
+    lines: list[str] = []
+
+    def constrain(kind: str) -> str:
+        """Adds fresh constraints for a kind of type; returns the SSA name that stands for it."""
+        names = []
+        for text in _TYPE_CONSTRAINTS[kind]:
+            names.append(f"%{len(lines)}")
+            lines.append(f"{names[-1]} = {text}")
+        if len(names) == 1:
+            return names[0]
+        union = f"%{len(lines)}"
+        lines.append(f"{union} = irdl.any_of({', '.join(names)})")
+        return union
+
+    operands = [f"{o.name}: {'optional ' if o.optional else ''}{constrain(o.type)}" for o in op.operands]
+    results = [f"{r.name}: {constrain(r.type)}" for r in op.results]
+    attributes = []
+    for attribute in op.attributes:
+        if attribute.optional:
+            continue  # IRDL knows required attributes only; `verify_op` checks the optional ones
+        name = f"%{len(lines)}"
+        lines.append(f"{name} = {_ATTRIBUTE_CONSTRAINTS[attribute.type]}")
+        attributes.append(f'"{attribute.name}" = {name}')
+    if operands:
+        lines.append(f"irdl.operands({', '.join(operands)})")
+    if attributes:
+        lines.append(f"irdl.attributes {{{', '.join(attributes)}}}")
+    if results:
+        lines.append(f"irdl.results({', '.join(results)})")
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"  irdl.operation @{op.name} {{\n{body}  }}\n"
+
+
+def _op_class(dialect: str, op: Op) -> type[ir.OpView]:
+    """The Python class of an op: a builder, and a property for every operand, attribute and result."""
+    namespace: dict[str, object] = {
+        "OPERATION_NAME": f"{dialect}.{op.name}",
+        "__doc__": op.summary,
+        "definition": op,
+        "build": classmethod(_build),
+    }
+    for position, operand in enumerate(op.operands):
+        namespace[operand.name] = property(_operand_getter(op, position), doc=operand.doc)
+    for position, result in enumerate(op.results):
+        if result.name not in namespace:
+            namespace[result.name] = property(_result_getter(position), doc=result.doc)
+    for attribute in op.attributes:
+        namespace[attribute.name] = property(_attribute_getter(attribute.name), doc=attribute.doc)
+    return type(op.class_name, (ir.OpView,), namespace)
+
+
+def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type] = (), loc=None, ip=None, **attributes):
+    """Creates the op at the insertion point. Operands in the definition's order, None where an optional one is absent;
+    attributes as MLIR attributes or Python str, bool, int and float."""
+    definition: Op = cls.definition
+    if len(operands) != len(definition.operands):
+        expected = ", ".join(operand.name for operand in definition.operands)
+        raise TypeError(f"{cls.OPERATION_NAME} takes {len(definition.operands)} operands ({expected}), got {len(operands)}")
+    known = {attribute.name for attribute in definition.attributes}
+    unknown = set(attributes) - known
+    if unknown:
+        raise TypeError(f"{cls.OPERATION_NAME} has no attribute {', '.join(sorted(unknown))}; it has {sorted(known)}")
+    named = {name: _attribute(value) for name, value in attributes.items() if value is not None}
+    if definition.segmented:
+        named["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(value is not None) for value in operands])
+    operation = ir.Operation.create(
+        cls.OPERATION_NAME,
+        results=list(results),
+        operands=[value for value in operands if value is not None],
+        attributes=named,
+        loc=loc,
+        ip=ip,
+    )
+    return cls(operation)
+
+
+def _attribute(value: object) -> ir.Attribute:
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, float):
+        return ir.FloatAttr.get(ir.F32Type.get(), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    raise TypeError(f"no MLIR attribute for {value!r}")
+
+
+def _operand_getter(op: Op, position: int):
+    def get(self):
+        if not op.segmented:
+            return self.operation.operands[position]
+        sizes = ir.DenseI32ArrayAttr(self.operation.attributes["operandSegmentSizes"])
+        if not sizes[position]:
+            return None
+        return self.operation.operands[sum(sizes[i] for i in range(position))]
+
+    return get
+
+
+def _result_getter(position: int):
+    return lambda self: self.operation.results[position]
+
+
+def _attribute_getter(name: str):
+    def get(self):
+        attributes = self.operation.attributes
+        return attributes[name].value if name in attributes else None
+
+    return get
+
+
+def _check_attributes(definition: Op, op: ir.Operation) -> None:
+    for attribute in definition.attributes:
+        if attribute.name not in op.attributes:
+            if not attribute.optional:
+                raise VerifyError(f"requires attribute '{attribute.name}'")
+            continue
+        value = op.attributes[attribute.name]
+        if not isinstance(value, _ATTRIBUTE_CLASSES[attribute.type]):
+            raise VerifyError(f"attribute '{attribute.name}' must be a {attribute.type} attribute, got {value}")
+        if attribute.values and value.value not in attribute.values:
+            allowed = ", ".join(f'"{name}"' for name in attribute.values)
+            raise VerifyError(f"attribute '{attribute.name}' must be one of {allowed}, got {value}")
+
+
+def _reference_of(dialect: str, op: Op) -> list[str]:
+    lines = [f"## `{dialect}.{op.name}`", "", op.summary, ""]
+    if op.description:
+        lines += [op.description, ""]
+    rows = [("operand", o.name, o.type + (" (optional)" if o.optional else ""), o.doc) for o in op.operands]
+    rows += [("attribute", a.name, _attribute_type(a), a.doc) for a in op.attributes]
+    rows += [("result", r.name, r.type, r.doc) for r in op.results]
+    if rows:
+        lines += ["| | name | type | meaning |", "|---|---|---|---|"]
+        lines += [f"| {kind} | `{name}` | {type_} | {doc} |" for kind, name, type_, doc in rows]
+        lines.append("")
+    facts = []
+    if op.pipe:
+        facts.append(f"Runs on pipe {op.pipe}.")
+    facts.append("Has side effects." if op.side_effects else "Pure.")
+    return [*lines, " ".join(facts), ""]
+
+
+def _attribute_type(attribute: Attribute) -> str:
+    kind = attribute.type + (" (optional)" if attribute.optional else "")
+    if attribute.values:
+        kind += ": " + ", ".join(f'`"{name}"`' for name in attribute.values)
+    return kind

@@ -1,0 +1,171 @@
+"""Builds IR: scalars, tiles and control flow, with names that survive into the generated code.
+
+A name rides on the op's location (`loc("mass"("model.py":12:3))`), so that every level can read it back with `name_of`.
+A comment for the emitted text rides on the attribute `ascend.comment` of the op it stands before.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith, math, scf, tensor
+
+COMMENT = "ascend.comment"
+
+
+def name_of(value: ir.Value) -> str | None:
+    """The name a value was given, or None."""
+    owner = value.owner
+    location = value.location if isinstance(owner, ir.Block) else owner.location
+    return location.name_str if location.is_a_name() else None
+
+
+def named(name: str | None, location: ir.Location) -> ir.Location:
+    """`location` under a new name."""
+    if name is None:
+        return location
+    while location.is_a_name():
+        location = location.child_loc
+    return ir.Location.name(name, location)
+
+
+def comment(op: ir.Operation | ir.OpView, text: str) -> None:
+    """Sets the comment that the emitted text shows before `op`."""
+    op.operation.attributes[COMMENT] = ir.StringAttr.get(text)
+
+
+def f32_bits(value: float) -> int:
+    """The bits of a float32, as a signed 32-bit integer."""
+    return struct.unpack("<i", struct.pack("<f", value))[0]
+
+
+def tile_type(length: int, element: ir.Type) -> ir.RankedTensorType:
+    return ir.RankedTensorType.get([length], element)
+
+
+class Builder:
+    """Creates ops at the current insertion point, under one source location."""
+
+    def __init__(self, location: ir.Location):
+        self.location = location
+        self.index_type = ir.IndexType.get()
+        self.i32_type = ir.IntegerType.get_signless(32)
+        self.f32_type = ir.F32Type.get()
+
+    def loc(self, name: str | None = None) -> ir.Location:
+        return named(name, self.location)
+
+    def build(self, cls, *operands, results=(), name: str | None = None, **attributes):
+        """An op of one of our dialects."""
+        return cls.build(*operands, results=results, loc=self.loc(name), **attributes)
+
+    # -- scalars ------------------------------------------------------------------------------------------------
+
+    def index(self, value: int) -> ir.Value:
+        return arith.constant(self.index_type, value, loc=self.loc())
+
+    def i32(self, value: int) -> ir.Value:
+        return arith.constant(self.i32_type, value, loc=self.loc())
+
+    def f32(self, value: float) -> ir.Value:
+        return arith.constant(self.f32_type, float(value), loc=self.loc())
+
+    def op(self, function: Callable, *operands, name: str | None = None, **kwargs) -> ir.Value:
+        """An upstream op by its builder function: `b.op(arith.addf, x, y, name="sum")`."""
+        return function(*operands, loc=self.loc(name), **kwargs)
+
+    def cmpi(self, predicate: str, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
+        return arith.cmpi(getattr(arith.CmpIPredicate, predicate), a, b, loc=self.loc(name))
+
+    def cmpf(self, predicate: str, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
+        return arith.cmpf(getattr(arith.CmpFPredicate, predicate), a, b, loc=self.loc(name))
+
+    def select(self, condition: ir.Value, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
+        return arith.select(condition, a, b, loc=self.loc(name))
+
+    def float_of_bits(self, bits: ir.Value, name: str | None = None) -> ir.Value:
+        return arith.bitcast(self.f32_type, bits, loc=self.loc(name))
+
+    def bits_of_float(self, value: ir.Value, name: str | None = None) -> ir.Value:
+        return arith.bitcast(self.i32_type, value, loc=self.loc(name))
+
+    # -- tiles --------------------------------------------------------------------------------------------------
+
+    def splat(self, scalar: ir.Value, length: int, name: str | None = None) -> ir.Value:
+        return tensor.splat(tile_type(length, scalar.type), scalar, [], loc=self.loc(name))
+
+    def exp(self, x: ir.Value, name: str | None = None) -> ir.Value:
+        return math.exp(x, loc=self.loc(name))
+
+    # -- control flow -------------------------------------------------------------------------------------------
+
+    def for_(
+        self,
+        first: ir.Value,
+        last: ir.Value,
+        step: ir.Value,
+        carried: Sequence[tuple[str, ir.Value]],
+        body: Callable[..., Sequence[ir.Value]],
+        *,
+        induction: str,
+        about: str | None = None,
+    ) -> list[ir.Value]:
+        """`scf.for` with named loop-carried values; `body(i, *values)` returns what it yields."""
+        loop = scf.ForOp(first, last, step, [value for _, value in carried], loc=self.loc())
+        _name_arguments(loop.body, [induction, *(name for name, _ in carried)], self.location)
+        if about is not None:
+            comment(loop, about)
+        with ir.InsertionPoint(loop.body):
+            scf.yield_(list(body(*loop.body.arguments)), loc=self.loc())
+        return list(loop.results)
+
+    def while_(
+        self,
+        carried: Sequence[tuple[str, ir.Value]],
+        condition: Callable[..., ir.Value],
+        body: Callable[..., Sequence[ir.Value]],
+        *,
+        about: str | None = None,
+    ) -> list[ir.Value]:
+        """`scf.while` whose condition is scalar arithmetic over the carried values."""
+        types = [value.type for _, value in carried]
+        names = [name for name, _ in carried]
+        loop = scf.WhileOp(types, [value for _, value in carried], loc=self.loc())
+        if about is not None:
+            comment(loop, about)
+        before = ir.Block.create_at_start(loop.operation.regions[0], types, [self.loc(n) for n in names])
+        after = ir.Block.create_at_start(loop.operation.regions[1], types, [self.loc(n) for n in names])
+        with ir.InsertionPoint(before):
+            scf.condition(condition(*before.arguments), list(before.arguments), loc=self.loc())
+        with ir.InsertionPoint(after):
+            scf.yield_(list(body(*after.arguments)), loc=self.loc())
+        return list(loop.operation.results)
+
+    def if_(
+        self,
+        condition: ir.Value,
+        names: Sequence[str],
+        then: Callable[[], Sequence[ir.Value]],
+        otherwise: Callable[[], Sequence[ir.Value]] | None = None,
+        *,
+        types: Sequence[ir.Type] = (),
+        about: str | None = None,
+    ) -> list[ir.Value]:
+        """`scf.if`; with results, `types` gives theirs and both branches return values. The results carry the names."""
+        has_else = otherwise is not None
+        branch = scf.IfOp(condition, list(types), has_else=has_else, loc=self.loc(",".join(names) or None))
+        if about is not None:
+            comment(branch, about)
+        with ir.InsertionPoint(branch.then_block):
+            scf.yield_(list(then()), loc=self.loc())
+        if has_else:
+            with ir.InsertionPoint(branch.else_block):
+                scf.yield_(list(otherwise()), loc=self.loc())
+        return list(branch.results)
+
+
+def _name_arguments(block: ir.Block, names: Sequence[str], location: ir.Location) -> None:
+    for argument, name in zip(block.arguments, names, strict=True):
+        argument.set_location(named(name, location))

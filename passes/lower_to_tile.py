@@ -1,0 +1,185 @@
+"""Lowers kernel functions from tensors to tiles: chooses the algorithm and writes it out for one core.
+
+A kernel is a `func.func` with the attribute `ascend.kernel` whose body is one operator of the `ascend` dialect and the
+elementwise producers of its operands. Its tensors become global memory (memrefs in memory space "gm", the leading
+dimension dynamic, results as further arguments); the body becomes loops over this core's rows and over chunks of a row
+that fit in the unified buffer, with the producers computed where their elements are loaded. A call of the kernel passes
+buffers.
+
+Before:
+
+    func.func @filter(%x: tensor<8x50257xf32>, %k: tensor<8xi32>) -> tensor<8x50257xf32> attributes {ascend.kernel} {
+      %0 = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : ...
+      return %0 : tensor<8x50257xf32>
+    }
+
+After:
+
+    func.func @filter(%x: memref<?x50257xf32, "gm">, %k: memref<?xi32, "gm">, %out: memref<?x50257xf32, "gm">)
+        attributes {ascend.kernel} {
+      %rows = memref.dim %x, %c0 : memref<?x50257xf32, "gm">
+      %first, %last = "tile.block_rows"(%rows) : (index) -> (index, index)
+      scf.for %row = %first to %last step %c1 {
+        ... "tile.load"(%x, %offset, %count) {pad = 0xFF800000 : f32} : ... -> tensor<4096xf32>
+      }
+    }
+
+One file an operator in `passes/lowerings/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import bufferization, func, memref
+
+from .builder import Builder, name_of, named
+from .diagnostics import PassFailure, emit_error
+from .lowerings import apply_top_k_top_p
+from .lowerings.producers import Producers, Unsupported
+from .registry import option, register_pass
+
+KERNEL = "ascend.kernel"
+LAUNCH = "ascend.launch"
+
+_LOWERINGS = {"ascend.apply_top_k_top_p": apply_top_k_top_p}
+
+
+def supported(op_name: str) -> bool:
+    """Whether an operator has a lowering to tiles."""
+    return op_name in _LOWERINGS
+
+
+@register_pass("lower-to-tile")
+@dataclass(frozen=True)
+class LowerToTile:
+    tile: int = option(4096, "elements of a row handled at a time; a multiple of 1024")
+
+    def run(self, module: ir.Operation, remarks) -> None:
+        if self.tile < 1024 or self.tile % 1024:
+            emit_error(module, f"option 'tile' of lower-to-tile must be a positive multiple of 1024, got {self.tile}")
+            raise PassFailure
+        body = module.regions[0].blocks[0]
+        kernels = [op for op in body.operations if KERNEL in op.operation.attributes]
+        failed = False
+        for kernel in kernels:
+            if _is_lowered(kernel):
+                continue
+            name = kernel.name.value
+            with module.location:
+                try:
+                    _lower_kernel(kernel, self.tile, remarks)
+                except Unsupported:
+                    failed = True
+                    continue
+                _pass_buffers(module, name)
+        if failed:
+            raise PassFailure
+
+
+def _is_lowered(kernel: func.FuncOp) -> bool:
+    return not kernel.type.results
+
+
+def global_memory(tensor: ir.Type) -> ir.MemRefType:
+    """Where a kernel finds a tensor: global memory, the number of rows known at launch only."""
+    tensor = ir.RankedTensorType(tensor)
+    shape = list(tensor.shape)
+    if shape:
+        shape[0] = ir.ShapedType.get_dynamic_size()
+    return ir.MemRefType.get(shape, tensor.element_type, memory_space=ir.StringAttr.get("gm"))
+
+
+def _operator(kernel: func.FuncOp) -> ir.OpView:
+    """The one operator of a kernel, checked."""
+    found = [op for op in kernel.entry_block.operations if op.operation.name.startswith("ascend.")]
+    if len(found) != 1 or not supported(found[0].operation.name):
+        names = ", ".join(op.operation.name for op in found) or "none"
+        emit_error(kernel, f"a kernel holds exactly one operator with a lowering to tiles, this one has: {names}")
+        raise Unsupported
+    op = found[0]
+    returned = list(kernel.entry_block.operations)[-1].operation.operands
+    if list(returned) != list(op.operation.results):
+        emit_error(op, "a kernel returns the results of its operator, in order, and nothing else")
+        raise Unsupported
+    limit = apply_top_k_top_p.MAX_VOCABULARY
+    vocabulary = ir.RankedTensorType(op.operation.operands[0].type).get_dim_size(1)
+    if ir.RankedTensorType(op.operation.operands[0].type).is_dynamic_dim(1) or not 0 < vocabulary <= limit:
+        emit_error(op, f"'{op.operation.name}' is generated for a fixed row length of 1 to {limit}")
+        raise Unsupported
+    return op
+
+
+def _lower_kernel(kernel: func.FuncOp, tile: int, remarks) -> None:
+    op = _operator(kernel)
+    inputs = list(kernel.entry_block.arguments)
+    results = list(op.operation.results)
+    types = [global_memory(value.type) for value in (*inputs, *results)]
+    row_length = ir.RankedTensorType(op.operation.operands[0].type).get_dim_size(1)
+    tile = min(tile, -(-row_length // 1024) * 1024)
+
+    replaced = ("function_type", "arg_attrs", "res_attrs")
+    attributes = {name: kernel.attributes[name] for name in kernel.attributes if name not in replaced}
+    with ir.InsertionPoint(kernel):
+        lowered = func.FuncOp(kernel.name.value, (types, []))
+        for name, attribute in attributes.items():
+            lowered.attributes[name] = attribute
+        block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))
+        names = [name_of(value) or f"arg{i}" for i, value in enumerate(inputs)]
+        names += ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+        for argument, name in zip(block.arguments, names):
+            argument.set_location(named(name, argument.location))
+        try:
+            with ir.InsertionPoint(block):
+                b = Builder(op.location)
+                producers = Producers(b, block.arguments, tile)
+                leading = next(i for i, value in enumerate(block.arguments) if value.type.rank == 2)
+                rows = b.op(memref.dim, block.arguments[leading], b.index(0), name="rows")
+                _LOWERINGS[op.operation.name].lower(op, producers, block.arguments[len(inputs)], rows, b, tile)
+                func.ReturnOp([], loc=op.location)
+        except Unsupported:
+            lowered.erase()
+            raise
+    remarks.add(op, "passed", f"{op.operation.name}: rows of {row_length} in chunks of {tile}, threshold refinement")
+    kernel.erase()
+
+
+def _pass_buffers(module: ir.Operation, kernel: str) -> None:
+    """Makes every call of a lowered kernel pass global memory."""
+    calls: list[func.CallOp] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call" and LAUNCH in op.attributes and op.opview.callee.value == kernel:
+            calls.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    for call in calls:
+        with ir.InsertionPoint(call), call.location:
+            buffers = [_buffer(value) for value in call.operands]
+            outputs = [memref.alloc(_static_memory(result.type), [], []) for result in call.results]
+            arguments = [_dynamic(buffer) for buffer in (*buffers, *outputs)]
+            launch = func.CallOp([], kernel, arguments)
+            launch.attributes[LAUNCH] = ir.UnitAttr.get()
+            for result, output in zip(call.results, outputs):
+                result.replace_all_uses_with(bufferization.to_tensor(result.type, output, restrict=True))
+            call.erase()
+
+
+def _static_memory(tensor: ir.Type) -> ir.MemRefType:
+    tensor = ir.RankedTensorType(tensor)
+    return ir.MemRefType.get(tensor.shape, tensor.element_type, memory_space=ir.StringAttr.get("gm"))
+
+
+def _buffer(value: ir.Value) -> ir.Value:
+    return bufferization.to_buffer(_static_memory(value.type), value, read_only=True)
+
+
+def _dynamic(buffer: ir.Value) -> ir.Value:
+    shape = ir.MemRefType(buffer.type)
+    dynamic = list(shape.shape)
+    if dynamic:
+        dynamic[0] = ir.ShapedType.get_dynamic_size()
+    target = ir.MemRefType.get(dynamic, shape.element_type, memory_space=shape.memory_space)
+    return buffer if target == shape else memref.cast(target, buffer)
