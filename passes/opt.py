@@ -132,7 +132,7 @@ class _Session:
         with collect(context) as found:
             try:
                 module = self.timed("Parser", _parse, text, file, context)
-                output = self.transform(module, remarks).operation.get_asm(**self.asm_options)
+                output = self.transform(module, remarks).operation.get_asm(**self.asm_options) + "\n"
             except PipelineError as error:
                 found += error.diagnostics
             except ir.MLIRError:
