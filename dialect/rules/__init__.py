@@ -1,0 +1,15 @@
+"""The shape and dtype rule of every operator: one function each, used by JAX and by the MLIR verifier alike."""
+
+from jascend.dialect.rules.sampling import apply_top_k_top_p, apply_top_k_top_p_with_sorted, sort
+from jascend.dialect.rules.shaped import TARGETS, Shaped, check_target, same_shape, same_size
+
+__all__ = [
+    "TARGETS",
+    "Shaped",
+    "apply_top_k_top_p",
+    "apply_top_k_top_p_with_sorted",
+    "check_target",
+    "same_shape",
+    "same_size",
+    "sort",
+]

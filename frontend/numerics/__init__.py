@@ -1,0 +1,1 @@
+"""What the CPU fallbacks share: exact views of floating-point bits, fixed-order sums, threshold searches."""

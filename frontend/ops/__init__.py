@@ -1,0 +1,1 @@
+"""The operators, one file each: the public function, its primitive, and every rule of it."""

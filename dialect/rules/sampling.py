@@ -1,0 +1,113 @@
+"""Shape and dtype rules of the sampling operators.
+
+Each function takes the operands in the operator's order and returns the type of its results, or raises. The order of
+the checks is that of the CANN sources, so that a call with several faults reports the same one.
+"""
+
+from jascend.dialect.errors import ParamInvalid, ParamNullptr, TilingError
+from jascend.dialect.rules.shaped import (
+    FLOATS,
+    Shaped,
+    check_dtype,
+    check_index_range,
+    check_present,
+    check_rank,
+    check_target,
+    same_shape,
+    same_size,
+)
+
+
+def sort(x: Shaped | None, *, descending: bool = False) -> tuple[Shaped, Shaped]:
+    """Values like `x`, and int32 indices of the same shape."""
+    check_present("sort", "x", x)
+    check_dtype("sort", "x", x, FLOATS)
+    if len(x.shape) == 0:
+        raise ParamInvalid("sort", "x", f"must have at least one axis, but is {x}")
+    check_index_range("sort", "x", x)
+    return x, Shaped(x.shape, "int32")
+
+
+def apply_top_k_top_p(
+    logits: Shaped | None, p: Shaped | None = None, k: Shaped | None = None, *, target: str | None = None
+) -> Shaped:
+    """The checks of aclnnApplyTopKTopPGetWorkspaceSize, in its order: null, dtypes, ranks, sizes."""
+    op = "apply_top_k_top_p"
+    check_target(op, target)
+    check_present(op, "logits", logits)
+    if p is None and k is None:
+        raise ParamNullptr(op, "p and k", "are both None: at least one is required")
+
+    check_dtype(op, "logits", logits, FLOATS)
+    if p is not None:
+        check_dtype(op, "p", p, FLOATS)
+    if k is not None:
+        check_dtype(op, "k", k, ("int32",))
+    _check_p_dtype(op, p, "logits", logits)
+
+    check_rank(op, "logits", logits, 2, "[B, V]")
+    batch = logits.shape[0]
+    if p is not None:
+        check_rank(op, "p", p, 1, "[B]")
+    if k is not None:
+        check_rank(op, "k", k, 1, "[B]")
+    _check_batch(op, "p", p, batch, ParamInvalid)
+    _check_batch(op, "k", k, batch, ParamInvalid)
+    check_index_range(op, "logits", logits)
+    return logits
+
+
+def apply_top_k_top_p_with_sorted(
+    sorted_value: Shaped | None,
+    sorted_indices: Shaped | None,
+    p: Shaped | None = None,
+    k: Shaped | None = None,
+    logits: Shaped | None = None,
+    *,
+    target: str | None = None,
+) -> Shaped:
+    """The checks of the graph operator: what its definition requires, then its tiling in its order.
+
+    One check is ours and comes last: CANN's tiling only asks that `logits` has an axis, and reads out of bounds when
+    it is not shaped like `sorted_value`.
+    """
+    op = "apply_top_k_top_p_with_sorted"
+    check_target(op, target)
+    check_present(op, "sorted_value", sorted_value)
+    check_present(op, "sorted_indices", sorted_indices)
+
+    check_dtype(op, "sorted_value", sorted_value, FLOATS)
+    check_dtype(op, "sorted_indices", sorted_indices, ("int32",))
+    _check_p_dtype(op, p, "sorted_value", sorted_value)
+    if k is not None:
+        check_dtype(op, "k", k, ("int32",))
+    if logits is not None and logits.dtype != sorted_value.dtype:
+        raise ParamInvalid(op, "logits", f"must have the dtype of sorted_value ({sorted_value.dtype}), but is {logits}")
+
+    check_rank(op, "sorted_value", sorted_value, 2, "[B, V]", TilingError)
+    check_rank(op, "sorted_indices", sorted_indices, 2, "[B, V]", TilingError)
+    if not same_shape(sorted_indices.shape, sorted_value.shape):
+        raise TilingError(op, "sorted_indices", f"must be shaped like sorted_value {sorted_value}, but is {sorted_indices}")
+    batch = sorted_value.shape[0]
+    for argument, value in (("p", p), ("k", k)):
+        if value is not None:
+            check_rank(op, argument, value, 1, "[B]", TilingError)
+            _check_batch(op, argument, value, batch, TilingError)
+    if p is None and k is None:
+        raise TilingError(op, "p and k", "are both None: at least one is required")
+    check_index_range(op, "sorted_value", sorted_value)
+    if logits is not None and not same_shape(logits.shape, sorted_value.shape):
+        raise TilingError(op, "logits", f"must be shaped like sorted_value {sorted_value}, but is {logits}")
+    return sorted_value
+
+
+def _check_p_dtype(op: str, p: Shaped | None, like: str, value: Shaped) -> None:
+    if p is not None and p.dtype != value.dtype:
+        raise ParamInvalid(
+            op, "p", f"must have the dtype of {like} ({value.dtype}), but is {p}; cast it with p.astype({like}.dtype)"
+        )
+
+
+def _check_batch(op: str, argument: str, value: Shaped | None, batch, error) -> None:
+    if value is not None and not same_size(value.shape[0], batch):
+        raise error(op, argument, f"must have one element a row, shape [{batch}], but is {value}")

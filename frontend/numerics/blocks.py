@@ -1,0 +1,66 @@
+"""Sums whose order is fixed, so that a row's result does not depend on the rows around it.
+
+`jnp.sum`, `cumsum` and `softmax` let XLA choose the order of additions by shape. Here a row is cut into blocks of
+BLOCK consecutive positions; a block is added up by halving (element i with element i + half), and the block sums are
+added from the first to the last. Only elementwise additions are used, which no compiler may reorder.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+BLOCK = 1024
+_UNROLLED = 256  # up to this many blocks the in-order sum is straight-line code, which XLA fuses into one kernel
+
+
+def block_length(size) -> int:
+    """BLOCK, or for a shorter row the next power of two: the rest of the block would be zeros, which change no sum."""
+    if not isinstance(size, int) or size >= BLOCK:
+        return BLOCK
+    return 1 << (size - 1).bit_length()
+
+
+def to_blocks(x, padding):
+    """[..., V] -> [..., ceil(V / BLOCK), BLOCK], the tail filled with `padding`."""
+    *lead, size = x.shape
+    length = block_length(size)
+    count = -(-size // length)
+    missing = count * length - size
+    x = lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0)] * len(lead) + [(0, missing, 0)])
+    return x.reshape(*lead, count, length)
+
+
+def from_blocks(x, size):
+    """The inverse of `to_blocks`, for rows of `size` elements."""
+    *lead, count, length = x.shape
+    return lax.slice_in_dim(x.reshape(*lead, count * length), 0, size, axis=-1)
+
+
+def halve(x, op=jnp.add):
+    """Reduces the last axis, a power of two, by combining its halves until one element is left."""
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        x = op(x[..., :half], x[..., half:])
+    return x[..., 0]
+
+
+def total(x):
+    """[..., count, BLOCK] -> [...]: the sum in the fixed order."""
+    sums = halve(x)
+    count = sums.shape[-1]
+    if isinstance(count, int) and count <= _UNROLLED:
+        result = sums[..., 0]
+        for i in range(1, count):
+            result = result + sums[..., i]
+        return result
+    add = lambda i, result: result + lax.dynamic_index_in_dim(sums, i, axis=-1, keepdims=False)
+    return lax.fori_loop(0, count, add, jnp.zeros(sums.shape[:-1], sums.dtype))
+
+
+def maximum(x):
+    """[..., count, BLOCK] -> [...]: the maximum (exact in any order)."""
+    return jnp.max(halve(x, jnp.maximum), axis=-1)
+
+
+def count(mask):
+    """[..., count, BLOCK] -> [...]: how many are true, as int32 (exact in any order)."""
+    return jnp.sum(halve(mask.astype(jnp.int32)), axis=-1, dtype=jnp.int32)

@@ -1,0 +1,56 @@
+"""What the primitives of all operators have in common: eager evaluation, batching, and no derivative."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.interpreters import ad, batching
+
+from jascend.dialect.rules import Shaped
+
+
+def eager(primitive):
+    """Evaluates a primitive outside `jit` through its one compiled computation, so that both agree bit for bit."""
+
+    @functools.cache
+    def compiled(params):
+        return jax.jit(functools.partial(primitive.bind, **dict(params)))
+
+    def evaluate(*operands, **params):
+        with jax.disable_jit(False):  # under disable_jit, the jitted function would call back into this one
+            return compiled(tuple(sorted(params.items())))(*operands)
+
+    return evaluate
+
+
+def leading_dimensions(primitive):
+    """Batching rule of a primitive that takes any leading dimensions, the same ones on every operand."""
+
+    def batch(operands, axes, **params):
+        size = next(x.shape[axis] for x, axis in zip(operands, axes) if axis is not batching.not_mapped)
+        operands = [
+            jnp.broadcast_to(x, (size, *x.shape)) if axis is batching.not_mapped else jnp.moveaxis(x, axis, 0)
+            for x, axis in zip(operands, axes)
+        ]
+        results = primitive.bind(*operands, **params)
+        return results, [0] * len(results) if primitive.multiple_results else 0
+
+    return batch
+
+
+def not_differentiable(primitive):
+    """Makes differentiation say what it met, instead of that a rule is missing."""
+
+    def refuse(*_, **__):
+        raise NotImplementedError(
+            f"jascend.{primitive.name} is an inference operator and has no derivative; "
+            "apply jax.lax.stop_gradient to its floating-point inputs"
+        )
+
+    ad.primitive_jvps[primitive] = refuse
+    ad.primitive_transposes[primitive] = refuse
+
+
+def without_leading(aval, rank):
+    """The aval's last `rank` axes, as the operator's rule sees them."""
+    return Shaped(aval.shape[len(aval.shape) - rank :], aval.dtype.name)

@@ -1,0 +1,193 @@
+"""`jascend.apply_top_k_top_p`: the top-k and top-p (nucleus) filter of LLM decoding."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+from jascend.dialect import rules
+from jascend.numerics import bits, blocks, threshold
+from jascend.ops import _arguments as arguments
+from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, without_leading
+from jascend.platform import register_ascend_lowering
+
+
+def apply_top_k_top_p(logits, p=None, k=None, *, target=None):
+    """Sets every logit outside a row's top-k and top-p sets to -inf, and leaves the others as they are.
+
+    For every row, with the definition of aclnnApplyTopKTopP:
+
+    1. *Top-k.* With 1 <= k < V, a logit is removed iff it is less than the k-th largest one. All copies of the k-th
+       value stay, so more than k can. Any other k turns top-k off for that row.
+    2. *Top-p.* Probabilities are the float32 softmax over what top-k kept. In ascending order, equal values by
+       increasing index, a logit is removed iff the running sum up to and including it is at most `1 - p`. The last one
+       in that order is never removed.
+
+    Where CANN's sources differ among themselves: +inf or NaN in a row, or a NaN p, turns top-p off; a NaN k-th value
+    turns top-k off; p > 1 removes nothing by top-p and p < 0 all but the last; p = 1 still removes probabilities that
+    underflow to 0. `p` with a batch of 0 must have shape [0].
+
+    A running sum within rounding of `1 - p` (1e-5) may fall either way, but always the same way: a row's result does
+    not depend on the batch around it, nor on `jit` or `vmap`.
+
+    Args:
+        logits: [B, V] float32, float16 or bfloat16.
+        p: [B] of the dtype of `logits`, or a number for all rows; None turns top-p off.
+        k: [B] int32, or an integer for all rows; None turns top-k off. One of `p` and `k` is required.
+        target: an Ascend product whose limits apply, or None for what any of them accepts.
+
+    Returns:
+        [B, V], dtype of `logits`; kept values are exact copies.
+
+    Raises:
+        jascend.errors.Unsupported: `target` is not a product that has the operator.
+        jascend.errors.ParamNullptr: `logits`, or both `p` and `k`, are None.
+        jascend.errors.ParamInvalid: an argument has the wrong dtype, rank or size.
+        jascend.errors.TilingError: rows too long for int32 indices.
+    """
+    op = "apply_top_k_top_p"
+    logits = arguments.array(op, "logits", logits)
+    p = arguments.row_parameter(op, "p", p)
+    k = arguments.row_parameter(op, "k", k)
+    rows = arguments.shaped(logits)
+    rules.apply_top_k_top_p(
+        rows,
+        arguments.parameter_shaped(p, rows, rows and rows.dtype),
+        arguments.parameter_shaped(k, rows, "int32"),
+        target=target,
+    )
+    p = arguments.parameter_operand(p, rows.shape[0], rows.dtype)
+    k = arguments.parameter_operand(k, rows.shape[0], "int32")
+    operands = [x for x in (logits, p, k) if x is not None]
+    return apply_top_k_top_p_p.bind(*operands, has_p=p is not None, has_k=k is not None, target=target)
+
+
+def _abstract_eval(logits, *parameters, has_p, has_k, target):
+    p, k = _split(parameters, has_p, has_k)
+    rules.apply_top_k_top_p(
+        without_leading(logits, 2),
+        None if p is None else without_leading(p, 1),
+        None if k is None else without_leading(k, 1),
+        target=target,
+    )
+    return logits.update(weak_type=False)
+
+
+def _split(parameters, has_p, has_k):
+    """The optional operands, None where absent."""
+    parameters = iter(parameters)
+    return next(parameters) if has_p else None, next(parameters) if has_k else None
+
+
+def _fallback(logits, *parameters, has_p, has_k, target):
+    p, k = _split(parameters, has_p, has_k)
+    size, dtype = logits.shape[-1], logits.dtype
+    if 0 in logits.shape or size == 1:
+        return logits
+    stored = bits.bits_of(logits)
+    keys = blocks.to_blocks(bits.keys_of(stored, dtype), bits.PADDING_KEY)
+
+    floor = jnp.full(logits.shape[:-1], -bits.nan_key(dtype))
+    if k is not None:
+        kth = threshold.kth_largest(keys, jnp.clip(k, 1, size), dtype)
+        floor = top_k_floor(kth, k, size, dtype)
+    kept = keys >= floor[..., None, None]
+    if p is not None:
+        boundary, removed = nucleus(keys, floor, p, dtype)
+        boundary = boundary[..., None, None]
+        at_boundary = keys == boundary
+        kept &= (keys > boundary) | (at_boundary & ~_leading(at_boundary, removed))
+    return bits.from_bits(
+        jnp.where(blocks.from_blocks(kept, size), stored, bits.negative_infinity_bits(dtype)), dtype
+    )
+
+
+def top_k_floor(kth, k, size, dtype):
+    """The least key that top-k keeps: the k-th largest, or a key below all others where top-k is off."""
+    lowest = -bits.nan_key(dtype)
+    return jnp.where((k >= 1) & (k < size) & (kth != bits.nan_key(dtype)), kth, lowest)
+
+
+def nucleus(keys, floor, p, dtype):
+    """Where top-p cuts every row.
+
+    Args:
+        keys: int32 [..., count, BLOCK], in vocabulary order.
+        floor: int32 [...]: smaller keys were removed by top-k.
+        p: [...] of `dtype`.
+        dtype: of the logits.
+
+    Returns:
+        boundary: int32 [...]: smaller keys are removed, greater ones kept.
+        removed: int32 [...]: how many of the elements equal to the boundary are removed, those that come first.
+    """
+    top = blocks.maximum(keys)
+    maximum = bits.float32_of_keys(top, dtype)[..., None, None]
+    finite = jnp.abs(top) < bits.infinity_key(dtype)
+    candidate = (keys >= floor[..., None, None]) & finite[..., None, None]
+    weights = jnp.where(candidate, jnp.exp(bits.float32_of_keys(keys, dtype) - maximum), 0.0)
+
+    cut = 1.0 - bits.float32_of_keys(bits.keys_of(bits.bits_of(p), dtype), dtype)
+    limit = cut * blocks.total(weights)
+    boundary = threshold.mass_threshold(keys, weights, limit, top, dtype)
+    active = finite & ~jnp.isnan(cut)
+    boundary = jnp.where(active, boundary, -bits.nan_key(dtype))
+
+    at_boundary = keys == boundary[..., None, None]
+    ties = blocks.count(at_boundary)
+    below = blocks.total(jnp.where(keys < boundary[..., None, None], weights, 0.0))
+    each = blocks.maximum(jnp.where(at_boundary, weights, 0.0))
+    removed = _ties_within(limit, below, each, jnp.where(boundary == top, ties - 1, ties))
+    return boundary, jnp.where(active, removed, 0)
+
+
+def _ties_within(limit, below, each, most):
+    """The greatest i up to `most` with `below + i * each <= limit`, or 0 if there is none."""
+
+    def narrow(_, bounds):
+        low, high = bounds
+        middle = (low + 1) + ((high - low - 1) >> 1)
+        fits = below + _rounded(middle.astype(jnp.float32) * each) <= limit
+        return jnp.where(fits & (low < high), middle, low), jnp.where(fits | (low >= high), high, middle - 1)
+
+    low, _ = lax.fori_loop(0, 32, narrow, (jnp.zeros_like(most), jnp.maximum(most, 0)))
+    return low
+
+
+def _rounded(product):
+    """A non-negative product as float32 rounds it.
+
+    XLA:CPU may contract a multiplication and an addition into one fused operation, or not, depending on what else it
+    compiles; an integer operation in between leaves no choice.
+    """
+    return lax.bitcast_convert_type(jnp.maximum(lax.bitcast_convert_type(product, jnp.int32), 0), jnp.float32)
+
+
+def _leading(mask, number):
+    """[..., count, BLOCK] -> the same: whether a position is at or before the `number`-th true one of its row."""
+    *lead, count, length = mask.shape
+    through = jnp.cumsum(blocks.halve(mask.astype(jnp.int32)), axis=-1)  # true ones up to the end of each block
+    block = jnp.sum(through < number[..., None], axis=-1, dtype=jnp.int32)  # the one that holds the number-th
+    before = jnp.max(jnp.where(through < number[..., None], through, 0), axis=-1, initial=0)
+    inside = jnp.take_along_axis(mask, jnp.minimum(block, count - 1)[..., None, None], axis=-2)[..., 0, :]
+    position = jnp.sum(
+        jnp.cumsum(inside.astype(jnp.int32), axis=-1) < (number - before)[..., None], axis=-1, dtype=jnp.int32
+    )
+    last = jnp.where(number > 0, block * length + position, -1)[..., None, None]
+    index = lax.broadcasted_iota(jnp.int32, (count, length), 0) * np.int32(length)
+    index += lax.broadcasted_iota(jnp.int32, (count, length), 1)
+    return index <= last
+
+
+def _ascend(*, has_p, has_k, target):
+    return {} if target is None else {"target": target}, [1, int(has_p), int(has_k)]
+
+
+apply_top_k_top_p_p = Primitive("apply_top_k_top_p")
+apply_top_k_top_p_p.def_impl(eager(apply_top_k_top_p_p))
+apply_top_k_top_p_p.def_abstract_eval(_abstract_eval)
+not_differentiable(apply_top_k_top_p_p)
+batching.primitive_batchers[apply_top_k_top_p_p] = leading_dimensions(apply_top_k_top_p_p)
+mlir.register_lowering(apply_top_k_top_p_p, mlir.lower_fun(_fallback, multiple_results=False))
+register_ascend_lowering(apply_top_k_top_p_p, _ascend)

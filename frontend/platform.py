@@ -1,0 +1,73 @@
+"""The platform `ascend`, made known to JAX, and lowering rules for it.
+
+`jax.jit(f).trace(...).lower(lowering_platforms=("ascend",))` needs two things: a platform of that name, and for every
+primitive of ours a rule that writes the `ascend` operation. There is nothing to execute on through JAX itself, so the
+backend behind the name never comes up: JAX notes that quietly and goes on to the CPU. `jascend.compile` runs the result.
+"""
+
+import jax.numpy as jnp
+from jax.extend.backend import register_backend_factory
+from jax.interpreters import mlir
+
+PLATFORM = "ascend"
+
+
+def _no_backend():
+    raise RuntimeError("programs for Ascend run through jascend.compile, not through a JAX backend")
+
+
+register_backend_factory(PLATFORM, _no_backend, priority=-100, fail_quietly=True)
+
+
+def register_ascend_lowering(primitive, describe, *, rank: int | None = 2):
+    """Lowers `primitive` to the operation `ascend.<primitive.name>` on the platform `ascend`.
+
+    The operation has no leading batch dimensions. Where vmap has added some, they are folded into the first axis before
+    it and unfolded after it.
+
+    Args:
+        primitive: a primitive whose operands all carry the same leading batch dimensions.
+        describe: `describe(**params) -> (attributes, segments)`. Attributes are a dict of Python bools and strings.
+            Segments has one count for each operand the operation can have, 0 where it is absent, or is None when no
+            operand is optional. Result types follow the avals.
+        rank: rank of the operation's first operand, or None when the operation takes any rank.
+    """
+
+    def lower(ctx, *operands, **params):
+        extra = 0 if rank is None else len(ctx.avals_in[0].shape) - rank
+        if extra > 0:
+            return mlir.lower_fun(_folded(primitive, extra), multiple_results=True)(ctx, *operands, **params)
+        attributes, segments = describe(**params)
+        return _ascend_op(ctx, primitive.name, operands, attributes, segments)
+
+    mlir.register_lowering(primitive, lower, platform=PLATFORM)
+
+
+def _folded(primitive, extra):
+    """`primitive` applied to operands whose first `extra + 1` axes are folded into one."""
+
+    def apply(*operands, **params):
+        lead = operands[0].shape[: extra + 1]
+        rows = 1
+        for size in lead:
+            rows = rows * size
+        results = primitive.bind(*(jnp.reshape(x, (rows, *x.shape[extra + 1 :])) for x in operands), **params)
+        results = results if primitive.multiple_results else [results]
+        return [jnp.reshape(y, (*lead, *y.shape[1:])) for y in results]
+
+    return apply
+
+
+def _ascend_op(ctx, name, operands, attributes, segments):
+    ir = mlir.ir
+    # The dialect is registered where the module is imported, through IRDL; jaxlib's MLIR does not have IRDL.
+    ctx.module_context.context.allow_unregistered_dialects = True
+    attrs = {key: _attribute(ir, value) for key, value in attributes.items()}
+    if segments is not None:
+        attrs["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+    results = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+    return ir.Operation.create(f"ascend.{name}", results=results, operands=list(operands), attributes=attrs).results
+
+
+def _attribute(ir, value):
+    return ir.BoolAttr.get(value) if isinstance(value, bool) else ir.StringAttr.get(value)
