@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax import lax
 
 BLOCK = 1024
-_UNROLLED = 256  # up to this many blocks the in-order sum is straight-line code, which XLA fuses into one kernel
 
 
 def block_length(size) -> int:
@@ -35,30 +34,24 @@ def from_blocks(x, size):
     return lax.slice_in_dim(x.reshape(*lead, count * length), 0, size, axis=-1)
 
 
-def halve(x, op=jnp.add):
-    """Reduces the last axis, a power of two, by combining its halves until one element is left."""
+def halve(x):
+    """Adds up the last axis, a power of two, by adding its halves until one element is left."""
     while x.shape[-1] > 1:
         half = x.shape[-1] // 2
-        x = op(x[..., :half], x[..., half:])
+        x = x[..., :half] + x[..., half:]
     return x[..., 0]
 
 
 def total(x):
     """[..., count, BLOCK] -> [...]: the sum in the fixed order."""
     sums = halve(x)
-    count = sums.shape[-1]
-    if isinstance(count, int) and count <= _UNROLLED:
-        result = sums[..., 0]
-        for i in range(1, count):
-            result = result + sums[..., i]
-        return result
     add = lambda i, result: result + lax.dynamic_index_in_dim(sums, i, axis=-1, keepdims=False)
-    return lax.fori_loop(0, count, add, jnp.zeros(sums.shape[:-1], sums.dtype))
+    return lax.fori_loop(0, sums.shape[-1], add, jnp.zeros(sums.shape[:-1], sums.dtype))
 
 
 def maximum(x):
     """[..., count, BLOCK] -> [...]: the maximum (exact in any order)."""
-    return jnp.max(halve(x, jnp.maximum), axis=-1)
+    return jnp.max(x, axis=(-2, -1))
 
 
 def count(mask):

@@ -4,7 +4,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.interpreters import ad, batching
+from jax.interpreters import ad, mlir
 
 from jascend.dialect.rules import Shaped
 
@@ -27,9 +27,9 @@ def leading_dimensions(primitive):
     """Batching rule of a primitive that takes any leading dimensions, the same ones on every operand."""
 
     def batch(operands, axes, **params):
-        size = next(x.shape[axis] for x, axis in zip(operands, axes) if axis is not batching.not_mapped)
+        size = next(x.shape[axis] for x, axis in zip(operands, axes) if axis is not None)
         operands = [
-            jnp.broadcast_to(x, (size, *x.shape)) if axis is batching.not_mapped else jnp.moveaxis(x, axis, 0)
+            jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
             for x, axis in zip(operands, axes)
         ]
         results = primitive.bind(*operands, **params)
@@ -49,6 +49,21 @@ def not_differentiable(primitive):
 
     ad.primitive_jvps[primitive] = refuse
     ad.primitive_transposes[primitive] = refuse
+
+
+def register_fallback(primitive, fallback):
+    """Lowers a primitive to plain JAX operations on every platform that has no rule of its own.
+
+    Under `shard_map` avals say over which mesh axes a value varies, and loops insist that all they carry agree. Here the
+    program is per device already, so the fallback is traced without those annotations.
+    """
+    lower = mlir.lower_fun(fallback, multiple_results=primitive.multiple_results)
+
+    def rule(ctx, *operands, **params):
+        plain = [jax.core.ShapedArray(aval.shape, aval.dtype) for aval in ctx.avals_in]
+        return lower(ctx.replace(avals_in=plain), *operands, **params)
+
+    mlir.register_lowering(primitive, rule)
 
 
 def without_leading(aval, rank):

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import batching
 
 from jascend.dialect import rules
 from jascend.numerics import bits, blocks, threshold
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, without_leading
+from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
 from jascend.platform import register_ascend_lowering
 
 
@@ -167,7 +167,7 @@ def _rounded(product):
 def _leading(mask, number):
     """[..., count, BLOCK] -> the same: whether a position is at or before the `number`-th true one of its row."""
     *lead, count, length = mask.shape
-    through = jnp.cumsum(blocks.halve(mask.astype(jnp.int32)), axis=-1)  # true ones up to the end of each block
+    through = jnp.cumsum(jnp.sum(mask, axis=-1, dtype=jnp.int32), axis=-1)  # true ones up to the end of each block
     block = jnp.sum(through < number[..., None], axis=-1, dtype=jnp.int32)  # the one that holds the number-th
     before = jnp.max(jnp.where(through < number[..., None], through, 0), axis=-1, initial=0)
     inside = jnp.take_along_axis(mask, jnp.minimum(block, count - 1)[..., None, None], axis=-2)[..., 0, :]
@@ -189,5 +189,5 @@ apply_top_k_top_p_p.def_impl(eager(apply_top_k_top_p_p))
 apply_top_k_top_p_p.def_abstract_eval(_abstract_eval)
 not_differentiable(apply_top_k_top_p_p)
 batching.primitive_batchers[apply_top_k_top_p_p] = leading_dimensions(apply_top_k_top_p_p)
-mlir.register_lowering(apply_top_k_top_p_p, mlir.lower_fun(_fallback, multiple_results=False))
+register_fallback(apply_top_k_top_p_p, _fallback)
 register_ascend_lowering(apply_top_k_top_p_p, _ascend)

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import batching
 
 from jascend.dialect import rules
 from jascend.numerics import bits, blocks
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, without_leading
+from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
 from jascend.ops.apply_top_k_top_p import nucleus, top_k_floor
 from jascend.platform import register_ascend_lowering
 
@@ -135,5 +135,5 @@ apply_top_k_top_p_with_sorted_p.def_impl(eager(apply_top_k_top_p_with_sorted_p))
 apply_top_k_top_p_with_sorted_p.def_abstract_eval(_abstract_eval)
 not_differentiable(apply_top_k_top_p_with_sorted_p)
 batching.primitive_batchers[apply_top_k_top_p_with_sorted_p] = leading_dimensions(apply_top_k_top_p_with_sorted_p)
-mlir.register_lowering(apply_top_k_top_p_with_sorted_p, mlir.lower_fun(_fallback, multiple_results=False))
+register_fallback(apply_top_k_top_p_with_sorted_p, _fallback)
 register_ascend_lowering(apply_top_k_top_p_with_sorted_p, _ascend)

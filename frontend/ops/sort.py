@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import batching
 
 from jascend.dialect import rules
 from jascend.numerics import bits
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable
+from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback
 from jascend.platform import register_ascend_lowering
 
 
@@ -60,5 +60,5 @@ sort_p.def_impl(eager(sort_p))
 sort_p.def_abstract_eval(_abstract_eval)
 not_differentiable(sort_p)
 batching.primitive_batchers[sort_p] = leading_dimensions(sort_p)
-mlir.register_lowering(sort_p, mlir.lower_fun(_fallback, multiple_results=True))
+register_fallback(sort_p, _fallback)
 register_ascend_lowering(sort_p, _ascend, rank=None)
