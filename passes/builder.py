@@ -23,12 +23,10 @@ def name_of(value: ir.Value) -> str | None:
 
 
 def named(name: str | None, location: ir.Location) -> ir.Location:
-    """`location` under a new name."""
-    if name is None:
-        return location
+    """`location` under a new name, or under none."""
     while location.is_a_name():
         location = location.child_loc
-    return ir.Location.name(name, location)
+    return location if name is None else ir.Location.name(name, location)
 
 
 def comment(op: ir.Operation | ir.OpView, text: str) -> None:
@@ -63,8 +61,8 @@ class Builder:
 
     # -- scalars ------------------------------------------------------------------------------------------------
 
-    def index(self, value: int) -> ir.Value:
-        return arith.constant(self.index_type, value, loc=self.loc())
+    def index(self, value: int, name: str | None = None) -> ir.Value:
+        return arith.constant(self.index_type, value, loc=self.loc(name))
 
     def i32(self, value: int) -> ir.Value:
         return arith.constant(self.i32_type, value, loc=self.loc())

@@ -18,11 +18,11 @@ switches top-p off, as an infinite maximum does. Padding lanes hold -inf, which 
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, tensor
+from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment, f32_bits, tile_type
+from ..builder import Builder, f32_bits, tile_type
 from .producers import Producers
 
 SUM_BLOCK = 1024  # elements: the unit of probability sums, fixed by the numerics and not by the mapping
@@ -55,10 +55,9 @@ class _Filter:
         b = self.b
         share = b.build(TILE.classes["BlockRows"], rows, results=[b.index_type] * 2)
         self.zero, self.one = b.index(0), b.index(1)
-        self.chunk, self.length = b.index(self.tile), b.index(self.vocabulary)
+        self.chunk, self.length = b.index(self.tile, "tile"), b.index(self.vocabulary, "row_length")
         self.neg_inf = b.f32(_NEG_INF)
-        neg_infs = b.splat(self.neg_inf, self.tile)
-        self.neg_infs = neg_infs
+        self.neg_infs = b.splat(self.neg_inf, self.tile)
         self.ones = b.splat(b.f32(1.0), self.tile, "ones")
         self.zeros = b.splat(b.f32(0.0), self.tile)
         needs_ramp = self.op.p is not None or (self.has_tail and not self.producers.is_load(self.op.logits))
@@ -75,8 +74,8 @@ class _Filter:
         b, op = self.b, self.op
         self.producers.enter_row(row, [(op.logits, ("row", "col"))])
         self.row_offset = b.op(arith.muli, row, self.length, name="row_offset")
-        k = self.producers.row_scalar(op.k, ("row",), "k") if op.k is not None else None
-        p = self.producers.row_scalar(op.p, ("row",), "p") if op.p is not None else None
+        k = self.producers.row_scalar(op.k, ("row",), "row_k") if op.k is not None else None
+        p = self.producers.row_scalar(op.p, ("row",), "row_p") if op.p is not None else None
 
         maximum, nans = self.statistics()
         cut_key, cut = self.top_k(k, maximum, nans) if k is not None else self.no_top_k()
@@ -128,7 +127,7 @@ class _Filter:
             strange = b.select(b.cmpf("UNE", x, x, "is_nan"), self.ones, self.zeros, "nan_ones")
             strange_count = self.reduced("add", strange, self.tile, "chunk_nans")[0]
             return [
-                b.op(arith.maximumf, maximum, largest, name="maximum"),
+                b.select(b.cmpf("OGT", largest, maximum), largest, maximum, "maximum"),
                 b.op(arith.addf, nans, strange_count, name="nans"),
             ]
 
@@ -236,7 +235,7 @@ class _Filter:
         high = b.select(enabled, above_all, b.op(arith.addi, low, b.i32(1)), "top_k_high")
 
         def enough(middle):
-            return b.cmpf("OGE", self.count_at_least(self.value_of(middle, "threshold")), wanted_count)
+            return b.cmpf("OGE", self.count_at_least(self.value_of(middle, "threshold")), wanted_count, "enough")
 
         key, _ = self.bisect(
             low, high, enough, ("top_k_low", "top_k_high"),
@@ -262,7 +261,7 @@ class _Filter:
             def too_little(middle):
                 bound = self.value_of(middle, "bound")
                 below = self.mass("OLE", bound, survivors_from, maximum, "The mass up to the bound.")
-                return b.op(arith.xori, b.cmpf("OGT", below, target), arith.constant(ir.IntegerType.get_signless(1), 1))
+                return b.cmpf("OLE", below, target, "too_little")
 
             below_all = b.op(arith.subi, cut_key, b.i32(1))
             _, key = self.bisect(
@@ -308,7 +307,7 @@ class _Filter:
             result = kept
             if self.shift:
                 result = b.op(arith.truncf, tile_type(self.tile, self.dtype), kept, name="result")
-            offset = b.op(arith.addi, self.row_offset, column)
+            offset = b.op(arith.addi, self.row_offset, column, name="out_offset")
             b.build(TILE.classes["Store"], result, self.out, offset, count)
             return list(left)
 

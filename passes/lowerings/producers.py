@@ -222,7 +222,7 @@ class Producers:
                 name = None
             else:
                 name = self._name(value)
-                scalar = self.row_scalar(value, access, name)
+                scalar = self.row_scalar(value, access, f"row_{name}")
             self._splats[key] = self.b.splat(scalar, self.tile, f"{name}_tile" if name else None)
         return self._splats[key]
 
@@ -261,7 +261,7 @@ class Producers:
         length = self.tile if column is not None else _BLOCK_BYTES // width
         name = self._name(argument)
         with _at(b, argument.location):
-            offset = self._offset(ir.RankedTensorType(argument.type), access, column)
+            offset = self._offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
             loaded = b.build(
                 TILE.classes["Load"],
                 self.buffers[argument.arg_number],
@@ -273,7 +273,7 @@ class Producers:
             ).value
             return self._widen(loaded, name)
 
-    def _offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None) -> ir.Value:
+    def _offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:
         """The flat element offset of a piece's first element."""
         b = self.b
         offset = None
@@ -282,7 +282,7 @@ class Producers:
             position = {"row": self.row, "col": column, None: None}[access[dim]]
             if position is not None:
                 term = position if stride == 1 else b.op(arith.muli, position, b.index(stride))
-                offset = term if offset is None else b.op(arith.addi, term, offset)
+                offset = term if offset is None else b.op(arith.addi, term, offset, name=name)
             if dim:
                 stride *= shape.get_dim_size(dim)
         return b.index(0) if offset is None else offset
