@@ -138,17 +138,18 @@ def _shorten(message: str) -> str:
     return "\n".join([*lines[:_SHOWN_LINES], f"... ({len(lines) - _SHOWN_LINES} more lines)"])
 
 
-def of_exception(error: BaseException, message: str, position: Position = UNKNOWN) -> Diagnostic:
-    """A Python exception as a diagnostic: `message` and the exception, with a note at the line that raised it."""
+def of_exception(error: BaseException, message: str, position: Position = UNKNOWN, file: str = "") -> Diagnostic:
+    """A Python exception as a diagnostic: `message` and the exception, with a note at the line that raised it, or at
+    the innermost line in `file` if there is one."""
     text = "".join(traceback.format_exception_only(error)).strip()
     frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in frames if frame.filename == file] or frames
+    raised = UNKNOWN
     if isinstance(error, SyntaxError) and error.filename:
-        raised = Position(error.filename, error.lineno or 0, error.offset or 1)
         text = f"{type(error).__name__}: {error.msg}"
+        raised = Position(error.filename, error.lineno or 0, error.offset or 1)
     elif frames:
         raised = Position(frames[-1].filename, frames[-1].lineno or 0, (frames[-1].colno or 0) + 1)
-    else:
-        raised = UNKNOWN
     notes = (Diagnostic("note", "raised here", raised),) if raised.line else ()
     return Diagnostic("error", f"{message}: {text}", position, notes)
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import os
 import re
 import shlex
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 
@@ -23,7 +25,17 @@ import jascend.dialect
 from mlir import ir
 
 from .diagnostics import Diagnostic, Position, Remarks, check_expected, collect, render
-from .pipeline import UPSTREAM_PASSES, Pipeline, PipelineError, Timing, ir_dumper, run_pipeline
+from .pipeline import (
+    UPSTREAM_PASSES,
+    Element,
+    Pipeline,
+    PipelineError,
+    PipelineSyntaxError,
+    Timing,
+    UnknownPassError,
+    ir_dumper,
+    run_pipeline,
+)
 from .registry import PassInfo, PluginError, all_passes, find_pass, load_plugin
 
 _PROGRAM = "jascend-opt"
@@ -63,9 +75,7 @@ class _UsageError(Exception):
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     try:
-        status = _run(argv)
-        sys.stdout.flush()
-        return status
+        return _run(argv)
     except _UsageError as error:
         _report_usage(error, argv)
     except (PluginError, PipelineError) as error:
@@ -73,22 +83,18 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has left. Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return 141  # as a shell reports SIGPIPE: the reader has left
     return 1
 
 
 def _run(argv: list[str]) -> int:
     arguments, pass_flags = _parse_arguments(argv)
     for plugin in arguments.plugin:
-        load_plugin(plugin)
+        _load_plugin(plugin)
     if arguments.help is not None:
-        print(_help_of_pass(arguments.help) if arguments.help else _help(), end="")
-        return 0
+        return _write(_help_of_pass(arguments.help) if arguments.help else _help(), "-")
     if arguments.version:
-        print(f"{_PROGRAM} {metadata.version('jascend')}")
-        return 0
+        return _write(f"{_PROGRAM} {metadata.version('jascend')}\n", "-")
     if arguments.dump_irdl:
         return _write("".join(map(jascend.dialect.irdl_text, jascend.dialect.DIALECTS)), arguments.output)
     pipeline = _pipeline(arguments.pass_pipeline, pass_flags)
@@ -205,15 +211,29 @@ def _read(path: str) -> tuple[str, str]:
 
 
 def _write(text: str, path: str) -> int:
-    if path == "-":
-        sys.stdout.write(text)
-        return 0
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        if path == "-":
+            _write_to_stdout(text)
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise _UsageError(f"cannot open output file '{path}': {error.strerror}", path) from None
+        raise _UsageError(f"cannot write output file '{path}': {error.strerror}", path) from None
     return 0
+
+
+def _write_to_stdout(text: str) -> None:
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        # Python flushes once more at exit, and would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 # -- the command line -----------------------------------------------------------------------------------------------
@@ -247,6 +267,15 @@ def _parse_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return arguments, pass_flags
 
 
+def _load_plugin(path: str) -> None:
+    try:
+        load_plugin(path)
+    except PluginError as error:
+        if error.diagnostic.position.line:
+            raise
+        raise _UsageError(error.diagnostic.message, path) from None
+
+
 def _pipeline(text: str | None, pass_flags: list[str]) -> Pipeline:
     if text is None:
         return Pipeline(tuple(element for flag in pass_flags for element in _pass_of_flag(flag)))
@@ -255,22 +284,27 @@ def _pipeline(text: str | None, pass_flags: list[str]) -> Pipeline:
     return Pipeline.parse(text)
 
 
-def _pass_of_flag(flag: str) -> tuple:
+def _pass_of_flag(flag: str) -> tuple[Element, ...]:
     name, _, options = flag.removeprefix("--").partition("=")
     try:
         return Pipeline.parse(f"{name}{{{options}}}" if options else name).elements
-    except PipelineError as error:
-        message = error.diagnostics[0].message
-    if "no pass is called" in message or not name:
-        known = [*_FLAGS, *(f"--{known}" for known in (*all_passes(), *UPSTREAM_PASSES))]
-        near = difflib.get_close_matches(f"--{name}", known, n=2)
-        message = f"unknown option '--{name}'" + (f"; did you mean {' or '.join(near)}?" if near else "")
+    except UnknownPassError:
+        near = _near(f"--{name}", [*_FLAGS, *(f"--{known}" for known in (*all_passes(), *UPSTREAM_PASSES))])
+        message = f"unknown option '--{name}'{near}"
+    except PipelineSyntaxError as error:
+        message = error.message
     raise _UsageError(message, flag)
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=3)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def _report_usage(error: _UsageError, argv: list[str]) -> None:
     words = [shlex.quote(word) for word in [_PROGRAM, *argv]]
-    index = argv.index(error.word) + 1 if error.word in argv else 0
+    given = (i for i, word in enumerate(argv, start=1) if error.word and word in (error.word, f"--plugin={error.word}"))
+    index = next(given, 0)
     column = len(" ".join(words[:index]).encode()) + 2 if index else 1
     diagnostic = Diagnostic("error", error.message, Position(_COMMAND_LINE, 1, column))
     sys.stderr.write(render([diagnostic], {_COMMAND_LINE: " ".join(words)}))
@@ -286,8 +320,7 @@ def _help() -> str:
 def _help_of_pass(name: str) -> str:
     info = find_pass(name)
     if info is None:
-        near = difflib.get_close_matches(name, all_passes(), n=3)
-        raise _UsageError(f"no pass is called '{name}'" + (f"; did you mean {' or '.join(near)}?" if near else ""), name)
+        raise _UsageError(f"no pass of ours is called '{name}'{_near(name, all_passes())}", name)
     return f"--{info.name}: {info.doc.strip()}\n{_options_help(info)}"
 
 

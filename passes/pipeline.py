@@ -59,9 +59,14 @@ class PipelineSyntaxError(PipelineError, ValueError):
     """A pipeline text that does not parse, or names a pass or an option that does not exist."""
 
     def __init__(self, message: str, text: str, offset: int, pass_name: str | None = None):
+        self.message = message
         line = text.count("\n", 0, offset) + 1
         column = len(text[text.rfind("\n", 0, offset) + 1 : offset].encode()) + 1
         super().__init__(pass_name, [Diagnostic("error", message, Position(_SOURCE, line, column))], {_SOURCE: text})
+
+
+class UnknownPassError(PipelineSyntaxError):
+    """A pipeline names a pass that neither we nor upstream have."""
 
 
 # -- pipelines as data ----------------------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ class _Parser:
         except ValueError as error:
             reason = re.sub(r"^.*?error: |^<Pass-Options-Parser>: ", "", str(error)).partition("\n")[0]
             if "does not refer to a registered pass" in reason:
-                raise self.error(_unknown_pass(element.name), start, element.name) from None
+                raise UnknownPassError(_unknown_pass(element.name), self.text, start, element.name) from None
             raise self.error(f"pass '{element.name}': {reason}", start, element.name) from None
         return element
 
@@ -382,7 +387,7 @@ class _Run:
             except Exception as error:
                 if os.environ.get("JASCEND_DEBUG") == "1":
                     raise
-                errors.append(of_exception(error, f"pass '{name}' failed", position))
+                errors.append(of_exception(error, f"pass '{name}' failed", position, _file_of(name)))
             self.timing.add(name, time.perf_counter() - start)
             if not errors and self.verify_each and not _verified(op):
                 note = Diagnostic("note", f"the IR is invalid after pass '{name}'", position)
@@ -391,6 +396,11 @@ class _Run:
             self.print_after(f"{name} Failed" if errors else name, op)
         if errors:
             raise PipelineError(name, errors)
+
+
+def _file_of(name: str) -> str:
+    info = find_pass(name)
+    return "" if info is None else info.file
 
 
 def _verified(op: ir.Operation) -> bool:

@@ -285,7 +285,7 @@ def load_plugin(path: str | Path) -> tuple[str, ...]:
         spec.loader.exec_module(module)
     except Exception as error:
         _forget(file)
-        raise PluginError(of_exception(error, f"cannot load plugin '{path}'", Position(file, 1, 1))) from error
+        raise PluginError(of_exception(error, f"cannot load plugin '{path}'", Position(file, 1, 1), file)) from error
     names = tuple(name for name, info in _passes.items() if info.file == file)
     if not names:
         raise PluginError(Diagnostic("error", f"plugin '{path}' registers no pass", Position(file, 1, 1)))
