@@ -10,6 +10,7 @@ own that become diagnostics when they are printed.
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import jascend
 from mlir import ir
 
 _SEVERITIES = {
@@ -25,6 +27,7 @@ _SEVERITIES = {
     ir.DiagnosticSeverity.REMARK: "remark",
     ir.DiagnosticSeverity.NOTE: "note",
 }
+_PACKAGE_DIRECTORY = os.path.join(os.path.dirname(jascend.__file__), "")
 REMARK_KINDS = ("passed", "missed", "analysis")
 _SHOWN_LINES = 12  # of the op that MLIR attaches to an error: a whole module helps nobody
 
@@ -64,9 +67,11 @@ class PassFailure(Exception):
 
 
 def resolve(location: ir.Location) -> Position:
-    """The innermost file position of a location: of a call site the callee, of a fused location the first part that
-    has one, of a name what it names."""
-    return next(_positions(location), UNKNOWN)
+    """The innermost file position of a location that is not in this package: of a call site the callee, of a fused
+    location the first part that has one, of a name what it names. A user wants the line that calls an operator, not the
+    operator's."""
+    positions = list(_positions(location))
+    return next((p for p in positions if not p.file.startswith(_PACKAGE_DIRECTORY)), positions[0] if positions else UNKNOWN)
 
 
 def _positions(location: ir.Location) -> Iterator[Position]:

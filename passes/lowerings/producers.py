@@ -51,48 +51,23 @@ _INT_OPS = {
 }
 _CASTS = ("arith.extf", "arith.truncf", "arith.sitofp")
 _BODY_OPS = frozenset((*_FLOAT_OPS, *_INT_OPS, *_CASTS, "arith.constant", "arith.cmpf", "arith.select", "linalg.yield"))
-_VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
+VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 
 class Unsupported(Exception):
     """A producer cannot be computed on tiles; the diagnostics have been emitted."""
 
 
-def unsupported_ops(value: ir.Value, boundary: frozenset[str] = frozenset()) -> list[tuple[ir.Operation, str]]:
-    """The ops behind `value` that `Producers` cannot compute, each with the reason. Ops named in `boundary` end the walk."""
-    found: list[tuple[ir.Operation, str]] = []
-    seen: set[int] = set()
-
-    def visit(current: ir.Value) -> None:
-        owner = current.owner
-        if isinstance(owner, ir.Block) or owner.name in boundary or hash(owner) in seen:
-            return
-        seen.add(hash(owner))
-        reason = _why_not(owner)
-        if reason is not None:
-            found.append((owner, reason))
-            return
-        for operand in _inputs(owner):
-            visit(operand)
-
-    visit(value)
-    return found
-
-
-def is_elementwise(op: ir.Operation) -> bool:
-    """Whether an op is one that `Producers` computes."""
-    return _why_not(op) is None
-
-
-def _why_not(op: ir.Operation) -> str | None:
+def unsupported_reason(op: ir.Operation) -> str | None:
+    """Why `Producers` cannot compute an op; None if it can."""
     if op.name == "arith.constant":
         return None if _constant(op) is not None else "a constant that is not one value throughout"
-    if op.name in _VIEWS:
+    if op.name in VIEWS:
         return _why_no_view(op)
     if op.name in ("tensor.empty", "linalg.fill"):
         return None
     if op.name != "linalg.generic":
-        return "no elementwise op"
+        return "kernels compute elementwise work and the operators of the dialect 'ascend'"
     if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
         return "a reduction"
     if len(op.results) != 1:
@@ -106,7 +81,7 @@ def _why_not(op: ir.Operation) -> str | None:
                 return f"an access {affine} that is no plain broadcast"
     for inner in op.regions[0].blocks[0].operations:
         if inner.operation.name not in _BODY_OPS:
-            return f"elementwise op {inner.operation.name}, which kernels do not compute yet"
+            return f"kernels do not compute '{inner.operation.name}'"
         if inner.operation.name in ("arith.sitofp", "arith.extf", "arith.truncf") and not _cast_fits(inner.operation):
             return f"a cast from {inner.operands[0].type} to {inner.results[0].type}"
     return None
@@ -131,11 +106,11 @@ def _non_unit(shape: ir.RankedTensorType) -> list[int]:
     return [dim for dim in shape.shape if dim != 1]
 
 
-def _inputs(op: ir.Operation) -> list[ir.Value]:
+def inputs(op: ir.Operation) -> list[ir.Value]:
     """The operands whose elements an op reads (not its shape operands)."""
     if op.name == "linalg.generic":
         return list(op.operands)[: len(op.operands) - 1]
-    if op.name in _VIEWS or op.name == "linalg.fill":
+    if op.name in VIEWS or op.name == "linalg.fill":
         return [op.operands[0]]
     return []
 
@@ -182,7 +157,7 @@ class Producers:
 
     def is_load(self, value: ir.Value) -> bool:
         """Whether a value is an argument as it is: no arithmetic, so padding survives."""
-        while not isinstance(value.owner, ir.Block) and value.owner.name in _VIEWS:
+        while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
             value = value.owner.operands[0]
         return isinstance(value.owner, ir.Block)
 
@@ -242,7 +217,7 @@ class Producers:
             return self._load(value, access, column, count, pad)
         if owner.name == "arith.constant":
             return self.b.splat(self._scalar_constant(owner), self._length(column))
-        reason = _why_not(owner)
+        reason = unsupported_reason(owner)
         if reason is not None:
             emit_error(owner, f"'{owner.name}' cannot be computed inside a kernel: {reason}")
             raise Unsupported
@@ -368,14 +343,14 @@ def _accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]
     """Which pieces of an op's inputs give a piece of its result."""
     if op.name == "linalg.generic":
         pairs = []
-        for operand, attribute in zip(_inputs(op), op.attributes["indexing_maps"]):
+        for operand, attribute in zip(inputs(op), op.attributes["indexing_maps"]):
             dims = []
             for expression in attribute.value.results:
                 constant = isinstance(expression, ir.AffineConstantExpr)
                 dims.append(None if constant else access[ir.AffineDimExpr(expression).position])
             pairs.append((operand, _drop_unit(operand, tuple(dims))))
         return pairs
-    if op.name in _VIEWS:
+    if op.name in VIEWS:
         source = op.operands[0]
         kept = iter([a for a, dim in zip(access, ir.RankedTensorType(op.results[0].type).shape) if dim != 1])
         shape = ir.RankedTensorType(source.type).shape
@@ -404,6 +379,3 @@ class _at:
 
     def __exit__(self, *_):
         self.builder.location = self.outer
-
-
-__all__ = ["Access", "Producers", "Unsupported", "is_elementwise", "unsupported_ops"]

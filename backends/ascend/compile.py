@@ -1,0 +1,139 @@
+"""The compiler behind the frontend: from a level-1 module to kernels as text, stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from jascend.passes.diagnostics import Remarks, collect, render
+from jascend.passes.lower_to_tile import KERNEL
+from jascend.passes.pipeline import PipelineError, run_pipeline
+
+from .codegen import kernel as emitter
+from .codegen import tiling
+from .plan import Launch, Plan, plan_of
+from .targets import Target
+
+# The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
+_CLEAN = "inline,symbol-dce,canonicalize,cse"
+_TILE_SIZES = (4096, 2048, 1024)  # elements, the largest that fits is taken
+
+
+def _stages(target: str, prefix: str) -> dict[str, str]:
+    return {
+        "import": f"import,{_CLEAN}",
+        "fused": f"fuse-sampling,remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
+    }
+
+
+def _kernel_stages(target: str, tile: int) -> dict[str, str]:
+    return {
+        "tile": f"lower-to-tile{{tile={tile}}}",
+        "ascendc": f"lower-to-ascendc,allocate-ub{{target={target}}},insert-sync",
+    }
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One generated kernel.
+
+    Attributes:
+      name: of its entry function.
+      parameters: its tensors, inputs before outputs.
+      source: the Ascend C text; it includes `tiling_file`.
+      tiling_file, tiling_header: the tiling struct's header.
+      tiling: the tiling data of the launch that was compiled, by field.
+      blocks: how many cores that launch uses.
+    """
+
+    name: str
+    parameters: tuple[emitter.Parameter, ...]
+    source: str
+    tiling_file: str
+    tiling_header: str
+    tiling: dict[str, int]
+    blocks: int
+
+    @property
+    def tiling_bytes(self) -> bytes:
+        return tiling.pack(self.tiling)
+
+
+@dataclass
+class Compiled:
+    """What the compiler hands over: the IR after each stage, the kernels, how to run them, and why it looks like that."""
+
+    stages: dict[str, str] = field(default_factory=dict)
+    kernels: list[Kernel] = field(default_factory=list)
+    plan: Plan | None = None
+    remarks: Remarks = field(default_factory=Remarks)
+
+
+def compile_module(module: ir.Module, target: Target, *, name: str) -> Compiled:
+    """Compiles a module as it came from JAX. Raises `PipelineError` with the diagnostics where a pass refuses."""
+    compiled = Compiled()
+    for stage, pipeline in _stages(target.name, f"jascend_{name}").items():
+        module = run_pipeline(module, pipeline, remarks=compiled.remarks)
+        compiled.stages[stage] = str(module)
+    compiled.plan = plan_of(_function(module, "main"))
+    module = _lower_kernels(module, target, compiled)
+    launches = {step.kernel: step for step in compiled.plan.steps if isinstance(step, Launch)}
+    with collect(module.context) as problems:
+        try:
+            for op in module.body.operations:
+                if KERNEL in op.operation.attributes:
+                    kernel_name = op.operation.attributes["sym_name"].value
+                    compiled.kernels.append(_kernel(op.operation, launches[kernel_name], target))
+        except Exception as error:
+            if problems:
+                raise PipelineError("emit", problems) from error
+            raise
+    return compiled
+
+
+def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.Module:
+    """Down to Ascend C, with the largest tile whose buffers fit."""
+    for tile in _TILE_SIZES:
+        remarks = Remarks()
+        try:
+            lowered = module
+            for stage, pipeline in _kernel_stages(target.name, tile).items():
+                lowered = run_pipeline(lowered, pipeline, remarks=remarks)
+                compiled.stages[stage] = str(lowered)
+        except PipelineError as error:
+            if error.pass_name != "allocate-ub" or tile == _TILE_SIZES[-1]:
+                raise
+        else:
+            compiled.remarks.records += remarks.records
+            return lowered
+    raise AssertionError("the smallest tile returns or raises")
+
+
+def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
+    rows = launch.types[0].shape[0]
+    text = emitter.emit(op, target=target.name, title=_title(launch))
+    used = tiling.blocks(rows, target.vector_cores)
+    return Kernel(
+        text.name,
+        text.parameters,
+        text.source,
+        text.tiling_file,
+        text.tiling_header,
+        tiling.data(rows, target.vector_cores) if rows else {name: 0 for name in tiling.FIELDS},
+        used,
+    )
+
+
+def _title(launch: Launch) -> str:
+    result = launch.types[0]
+    return f"{launch.kernel}: rows of {result.shape[1]} {result.dtype} elements, any number of rows."
+
+
+def _function(module: ir.Module, name: str) -> ir.OpView:
+    return next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == name)
+
+
+def explain(remarks: Remarks) -> str:
+    """The decisions of the passes as text, a line each with the place in the user's source."""
+    return render(remark.diagnostic() for remark in remarks.records).rstrip()

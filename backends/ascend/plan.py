@@ -1,0 +1,71 @@
+"""How a compiled graph runs: launches and reshapes in order, as plain data that outlives the IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32"}
+
+
+@dataclass(frozen=True)
+class TensorType:
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Runs a kernel: values by number, the results new ones."""
+
+    kernel: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[TensorType, ...]  # of the results
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same elements in another shape."""
+
+    operand: int
+    result: int
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Values 0 to `arguments` - 1 are the arguments of the program."""
+
+    arguments: int
+    steps: tuple[Launch | Reshape, ...]
+    outputs: tuple[int, ...]
+
+
+def plan_of(main: ir.OpView) -> Plan:
+    """The plan of an outlined `main`, which holds launches, reshapes and the return."""
+    block = main.regions[0].blocks[0]
+    numbers: dict[ir.Value, int] = {argument: i for i, argument in enumerate(block.arguments)}
+
+    def number(value: ir.Value) -> int:
+        return numbers.setdefault(value, len(numbers))
+
+    steps: list[Launch | Reshape] = []
+    for view in block.operations:
+        op = view.operation
+        if op.name == "func.return":
+            return Plan(len(block.arguments), tuple(steps), tuple(number(v) for v in op.operands))
+        operands = tuple(number(v) for v in op.operands)
+        results = tuple(number(v) for v in op.results)
+        types = tuple(_tensor_type(v.type) for v in op.results)
+        if op.name == "func.call":
+            steps.append(Launch(op.opview.callee.value, operands, results, types))
+        else:
+            steps.append(Reshape(operands[0], results[0], types[0]))
+    raise ValueError("main has no return")
+
+
+def _tensor_type(type_: ir.Type) -> TensorType:
+    tensor = ir.RankedTensorType(type_)
+    return TensorType(tuple(tensor.shape), _DTYPES[str(tensor.element_type)])

@@ -1,0 +1,182 @@
+"""`jascend.compile`: a JAX function as a program of generated Ascend C kernels."""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jascend.backends.ascend import compile as backend
+from jascend.backends.ascend import project, twin
+from jascend.backends.ascend.plan import Launch
+from jascend.backends.ascend.targets import target as target_of
+from jascend.crossing import Traced, parse, trace
+from jascend.errors import Unsupported
+from jascend.passes.pipeline import PipelineError
+from jascend.passes.registry import load_plugin
+
+STAGES = ("import", "fused", "tile", "ascendc")
+
+
+class Program:
+    """A compiled function. Call it with arrays of the shapes and dtypes it was compiled for.
+
+    Attributes:
+      kernels: the generated kernels, each with `name`, `source` and `tiling`.
+      target: the product it was compiled for.
+    """
+
+    def __init__(self, traced: Traced, compiled: backend.Compiled, target: str):
+        self._traced, self._compiled = traced, compiled
+        self.name = traced.name
+        self.target = target
+        self.kernels = tuple(compiled.kernels)
+
+    def __repr__(self) -> str:
+        kernels = ", ".join(kernel.name for kernel in self.kernels)
+        return f"<jascend.Program {self.name} for {self.target}: {kernels}>"
+
+    def __call__(self, *args, **kwargs):
+        """Runs the kernels on the twin.
+
+        Args: as the function's, with the shapes and dtypes it was compiled for.
+        Returns: what the function returns, as JAX arrays.
+        Raises:
+          TypeError, ValueError: the arguments differ from those it was compiled for.
+          jascend.backends.ascend.twin.CompilerNotFound: there is no C++ compiler.
+          RuntimeError: the twin's checker has findings; the text lists them.
+        """
+        traced, plan = self._traced, self._compiled.plan
+        values = dict(enumerate(self._checked(args, kwargs)))
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        for step in plan.steps:
+            if isinstance(step, Launch):
+                results = self._launch(kernels[step.kernel], step, [values[i] for i in step.operands])
+                values.update(zip(step.results, results))
+            else:
+                values[step.result] = values[step.operand].reshape(step.type.shape)
+        return jax.tree.unflatten(traced.out_tree, [jnp.asarray(values[i]) for i in plan.outputs])
+
+    def _checked(self, args, kwargs) -> list[np.ndarray]:
+        traced = self._traced
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        if tree != traced.in_tree:
+            raise TypeError(f"{self.name} was compiled for arguments of structure {traced.in_tree}, got {tree}")
+        arrays = []
+        for leaf, wanted, name in zip(leaves, traced.arguments, traced.names):
+            given = jax.typeof(leaf)
+            if (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
+                raise ValueError(
+                    f"{self.name}: {name} must be {wanted.dtype}{list(wanted.shape)}, as compiled, "
+                    f"but is {given.dtype}{list(given.shape)}"
+                )
+            arrays.append(np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype)))
+        return arrays
+
+    def _launch(self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray]) -> list[np.ndarray]:
+        results = [np.empty(t.shape, jnp.dtype(t.dtype)) for t in step.types]
+        if not kernel.blocks:  # no rows: there is nothing to launch
+            return results
+        run = project.build_for_twin(kernel, self.target).launch(
+            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks
+        )
+        if run.findings:
+            found = "\n".join(map(str, run.findings))
+            raise RuntimeError(f"the twin's checker rejects kernel {kernel.name}:\n{found}")
+        return results
+
+    def ir(self, stage: str) -> str:
+        """The IR after a stage: "import" (level 1), "fused" (level 1, cut into kernels), "tile" or "ascendc"."""
+        if stage not in STAGES:
+            raise ValueError(f"stage must be one of {', '.join(STAGES)}, got {stage!r}")
+        return self._compiled.stages[stage]
+
+    def explain(self) -> str:
+        """What the passes decided and why, a line each, with the place in the source."""
+        return backend.explain(self._compiled.remarks)
+
+    def write(self, directory: str | os.PathLike, project: str = "custom_op") -> Path:
+        """Writes the generated project.
+
+        Args:
+          directory: where; made if it is not there. Files of an earlier project are replaced.
+          project: "custom_op": the device side of an operator project (`op_kernel/`), and the prototype from which
+            `msopgen` makes the rest of it (`<Operator>.json`).
+        Returns: the directory.
+        Raises:
+          jascend.errors.Unsupported: another kind of project.
+        """
+        return _write(self, directory, project)
+
+
+def _write(program: Program, directory, kind: str) -> Path:
+    if kind != "custom_op":
+        raise Unsupported("Program.write", "project", f"must be 'custom_op', but is {kind!r}")
+    stages = {stage: program.ir(stage) for stage in STAGES}
+    launches = {s.kernel: s for s in program._compiled.plan.steps if isinstance(s, Launch)}
+    return project.write(Path(directory), program.kernels, launches, stages, program.target, program.explain())
+
+
+def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwargs) -> Program:  # noqa: A001
+    """Compiles a function for an Ascend product.
+
+    Args:
+      fn: a function of arrays, plain or jitted.
+      *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+      target: "ascend910b", "ascend910_93" or "ascend950".
+      plugins: files with passes of your own.
+
+    Returns:
+      A `Program`.
+
+    Raises:
+      jascend.errors.Unsupported: the graph holds operations that no kernel computes; the text lists each with its line.
+      jascend.errors.OperatorError: an operator's arguments break a limit of the target.
+    """
+    try:
+        product = target_of(target)
+    except ValueError as error:
+        raise Unsupported("compile", "target", str(error)) from None
+    for plugin in plugins:
+        load_plugin(plugin)
+    traced = trace(fn, args, kwargs)
+    try:
+        compiled = backend.compile_module(parse(traced), product, name=identifier(traced.name))
+    except PipelineError as error:
+        raise Unsupported("compile", None, f"{traced.name} cannot be compiled for {target}:\n{error}") from error
+    return Program(traced, compiled, target)
+
+
+def identifier(name: str) -> str:
+    """A C identifier in snake case for any name."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    word = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", words)).strip("_").lower()
+    return "fn" if not word else f"fn_{word}" if keyword.iskeyword(word) else word
+
+
+def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=()):
+    """A function that compiles itself for an Ascend product, once per structure, shapes and dtypes of its arguments.
+
+    Use as `ja.jit(fn, target=...)` or as the decorator `@ja.jit(target=...)`. The compiled kernels of the twin are kept
+    on disk, under `JASCEND_CACHE_DIR` or `~/.cache/jascend`.
+    """
+    if fn is None:
+        return functools.partial(jit, target=target, plugins=plugins)
+    programs: dict = {}
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        key = (tree, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves))
+        if key not in programs:
+            programs[key] = compile(fn, *args, target=target, plugins=plugins, **kwargs)
+        return programs[key](*args, **kwargs)
+
+    return call

@@ -1,0 +1,101 @@
+"""From JAX to the upstream MLIR context: trace, lower for `ascend`, legalize StableHLO, print, parse.
+
+jaxlib's MLIR has the StableHLO passes but neither IRDL nor rewrite patterns; upstream's has those but no StableHLO. The
+module crosses as text in generic form, with its locations, once jaxlib has turned StableHLO into `linalg` and friends.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, NamedTuple
+
+import jax
+from jaxlib.mlir.dialects import stablehlo
+from jaxlib.mlir.passmanager import PassManager
+from mlir import ir
+
+import jascend.dialect
+from jascend.platform import PLATFORM
+
+_LEGALIZE = "builtin.module(inline,func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,symbol-dce)"
+
+
+class Traced(NamedTuple):
+    """A function of arrays, lowered for `ascend`.
+
+    `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
+    their structures; `names` says what each argument is called, for messages."""
+
+    name: str
+    text: str
+    arguments: tuple[jax.ShapeDtypeStruct, ...]
+    results: tuple[jax.ShapeDtypeStruct, ...]
+    in_tree: Any
+    out_tree: Any
+    names: tuple[str, ...]
+
+
+@functools.cache
+def _register_stablehlo_passes() -> None:
+    stablehlo.register_stablehlo_passes()
+
+
+def trace(fn, args: tuple, kwargs: dict) -> Traced:
+    """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree."""
+    _register_stablehlo_passes()
+    lowered = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).lower(lowering_platforms=(PLATFORM,))
+    module = lowered.compiler_ir("stablehlo")
+    with module.context:
+        PassManager.parse(_LEGALIZE).run(module.operation)
+    text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    _, in_tree = jax.tree.flatten((args, kwargs))
+    results, out_tree = jax.tree.flatten(lowered.out_info)
+    return Traced(
+        _name(fn),
+        text,
+        tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jax.tree.leaves(lowered.in_avals)),
+        tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results),
+        in_tree,
+        out_tree,
+        argument_names(fn, args, kwargs),
+    )
+
+
+def _plain(fn):
+    """`fn` as a function that `jax.jit` has not seen: a jitted one would keep its own options."""
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return call
+
+
+def _name(fn) -> str:
+    return getattr(fn, "__name__", None) or type(fn).__name__
+
+
+def argument_names(fn, args: tuple, kwargs: dict) -> tuple[str, ...]:
+    """What each flat argument is called: the parameter, with its place in the pytree behind it."""
+    paths, _ = jax.tree_util.tree_flatten_with_path((args, kwargs))
+    try:
+        parameters = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for (which, first, *rest), _ in paths:
+        if which.idx == 0:
+            position = first.idx
+            name = parameters[position] if position < len(parameters) else f"argument {position}"
+        else:
+            name = first.key
+        names.append(name + jax.tree_util.keystr(tuple(rest)))
+    return tuple(names)
+
+
+def parse(traced: Traced) -> ir.Module:
+    """The module in a fresh upstream context; what is not known there is kept, for the `import` pass to report."""
+    context = jascend.dialect.make_context()
+    context.allow_unregistered_dialects = True
+    return ir.Module.parse(traced.text, context)
