@@ -138,7 +138,7 @@ class _Session:
         with collect(context) as found:
             try:
                 module = self.timed("Parser", _parse, text, file, context)
-                output = self.transform(module, remarks).operation.get_asm(**self.asm_options) + "\n"
+                output = self.transform(module, remarks).operation.get_asm(**self.asm_options).rstrip("\n") + "\n"
             except PipelineError as error:
                 found += error.diagnostics
             except ir.MLIRError:
@@ -173,7 +173,8 @@ def _parse(text: str, file: str, context: ir.Context) -> ir.Module:
     def named(location: ir.Location) -> ir.Location:
         if not location.is_a_file() or location.filename != _PARSED_AS:
             return location
-        return ir.Location.file(file, location.start_line, location.start_col, context)
+        # The module that MLIR puts around a file without one is at 0:0.
+        return ir.Location.file(file, max(location.start_line, 1), max(location.start_col, 1), context)
 
     def rename(op: ir.Operation) -> ir.WalkResult:
         op.location = named(op.location)
@@ -297,8 +298,8 @@ def _pass_of_flag(flag: str) -> tuple[Element, ...]:
 
 
 def _near(word: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(word, known, n=3)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    found = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _report_usage(error: _UsageError, argv: list[str]) -> None:

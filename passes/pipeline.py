@@ -263,9 +263,8 @@ def _ours(element: Element) -> Iterator[OurPass]:
 
 
 def _unknown_pass(name: str) -> str:
-    near = difflib.get_close_matches(name, [*all_passes(), *UPSTREAM_PASSES], n=3)
-    suggestion = " or ".join(f"'{candidate}'" for candidate in near)
-    return f"no pass is called '{name}'" + (f"; did you mean {suggestion}?" if near else "")
+    near = difflib.get_close_matches(name, [*all_passes(), *UPSTREAM_PASSES], n=1)
+    return f"no pass is called '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
 
 
 @functools.cache
