@@ -1,0 +1,39 @@
+# make demo   the main job: compile a sampling filter, run the generated kernel on the twin, compare
+# make test   every test
+# Both make a virtual environment first. PYTHON=python3.13 takes another interpreter (3.11 to 3.13).
+
+PYTHON ?= python3.11
+
+# An interpreter of that name may be a pyenv shim that is switched off here: take the version pyenv has of it.
+INTERPRETER := $(shell $(PYTHON) -c 'import sys; print(sys.executable)' 2>/dev/null || \
+  ls -d $$HOME/.pyenv/versions/$(patsubst python%,%,$(notdir $(PYTHON)))*/bin/python 2>/dev/null | tail -n 1)
+ifeq ($(INTERPRETER),)
+  $(error no interpreter '$(PYTHON)': install Python 3.11 to 3.13, or say which one with PYTHON=/path/to/python)
+endif
+
+VERSION := $(shell $(INTERPRETER) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV := .venv-$(VERSION)
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+TESTS ?= tests
+
+.PHONY: demo test test-long venv clean
+
+demo: $(INSTALLED)
+	$(BIN)/python examples/demo.py --directory build/demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" $(TESTS)
+
+test-long: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(TESTS)
+
+venv: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	$(INTERPRETER) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf build .venv-3.* *.egg-info
