@@ -1,0 +1,15 @@
+"""A twin of the Ascend C runtime: compiles Ascend C kernels with the host's C++ compiler and runs them checked.
+
+    library = twin.build("kernel.cpp", target="ascend910b")
+    run = library.launch("my_kernel", [x, y], tiling=tiling_bytes, blocks=8)
+    assert not run.findings, run.describe()
+
+The headers in `include/` are ours, written from the public API reference; a kernel that compiles here is meant to
+compile unchanged with CANN's compiler. What the checker looks at is in `include/twin/runtime/`.
+"""
+
+from jascend.backends.ascend.twin.library import Finding, Library, Run, build
+from jascend.backends.ascend.twin.targets import TARGETS, Target
+from jascend.backends.ascend.twin.toolchain import CompileError, CompilerNotFound
+
+__all__ = ["TARGETS", "CompileError", "CompilerNotFound", "Finding", "Library", "Run", "Target", "build"]

@@ -1,0 +1,23 @@
+// The host twin of the Ascend C runtime: what an Ascend C source includes.
+//
+// A kernel written for the NPU compiles against these headers with any C++17 compiler and runs on the CPU. Names,
+// argument lists and types are those of the public API reference, as strict as there: what the device compiler
+// refuses should not compile here. What the twin cannot do is absent, so that it fails to compile, too.
+#pragma once
+#include "twin/macros.h"
+#include "twin/scalar.h"
+#include "twin/core.h"
+#include "twin/params.h"
+#include "twin/tensor.h"
+#include "twin/sync.h"
+#include "twin/pipe.h"
+#include "twin/copy.h"
+#include "twin/lanes.h"
+#include "twin/arith.h"
+#include "twin/cast.h"
+#include "twin/fill.h"
+#include "twin/select.h"
+#include "twin/reduce.h"
+#include "twin/gather.h"
+#include "twin/sort.h"
+#include "twin/tiling.h"

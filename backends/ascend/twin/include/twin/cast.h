@@ -1,0 +1,227 @@
+// Cast: every pair of formats the products have, with the round modes each pair allows.
+#pragma once
+#include "twin/arith.h"
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+using AscendC::RoundMode;
+
+// Which modes a pair takes, as bits 1 << mode; 0 for a pair that does not exist.
+template <typename To, typename From>
+constexpr uint32_t CastModes() {
+  constexpr uint32_t none = 1, five = 2 | 4 | 8 | 16 | 32, odd = 64;
+  using I4 = AscendC::int4b_t;
+  if constexpr (std::is_same<From, float>::value) {
+    if constexpr (std::is_same<To, half>::value) return none | five | odd;
+    if constexpr (OneOf<To, bfloat16_t, int16_t, int32_t, int64_t, float>) return five;
+  }
+  if constexpr (std::is_same<From, half>::value) {
+    if constexpr (std::is_same<To, float>::value) return none;
+    if constexpr (OneOf<To, I4, int8_t, uint8_t>) return none | five;
+    if constexpr (OneOf<To, int16_t, int32_t>) return five;
+  }
+  if constexpr (std::is_same<From, bfloat16_t>::value) {
+    if constexpr (std::is_same<To, float>::value) return none;
+    if constexpr (std::is_same<To, int32_t>::value) return five;
+  }
+  if constexpr (std::is_same<From, int16_t>::value) {
+    if constexpr (std::is_same<To, half>::value) return none | five;
+    if constexpr (std::is_same<To, float>::value) return none;
+  }
+  if constexpr (std::is_same<From, int32_t>::value) {
+    if constexpr (std::is_same<To, float>::value) return none | five;
+    if constexpr (OneOf<To, int16_t, int64_t>) return none;
+    if constexpr (std::is_same<To, half>::value) return none | five | odd;  // with SetDeqScale; the mode is not used
+  }
+  if constexpr (std::is_same<From, int64_t>::value) {
+    if constexpr (std::is_same<To, int32_t>::value) return none;
+    if constexpr (std::is_same<To, float>::value) return five;
+  }
+  if constexpr (OneOf<From, int8_t, uint8_t, I4> && std::is_same<To, half>::value) return none;
+  return 0;
+}
+
+inline const char* ModeName(RoundMode mode) {
+  static const char* const names[] = {"CAST_NONE", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC",
+                                      "CAST_ODD"};
+  return names[int(mode)];
+}
+
+// Whole numbers: rounded in double (every source format is exact there, int64 apart, which has its own path).
+template <RoundMode mode, typename To, typename From>
+inline void CastRun(To* __restrict d, const From* a, uint64_t n, float scale) {
+  if constexpr (std::is_same<To, half>::value && std::is_same<From, int32_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) Store(d[i], float(double(a[i]) * scale));
+  } else if constexpr (std::is_same<To, half>::value && OneOf<From, float, int16_t>) {
+    if constexpr (mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT) {
+      TWIN_IVDEP
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToHalf(float(a[i]));
+    } else {
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToHalf(float(a[i]), mode);
+    }
+  } else if constexpr (std::is_same<To, half>::value) {  // 8-bit integers are exact
+    TWIN_IVDEP
+    for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToHalf(float(a[i]));
+  } else if constexpr (std::is_same<To, bfloat16_t>::value) {
+    if constexpr (mode == RoundMode::CAST_RINT) {
+      TWIN_IVDEP
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(a[i]);
+    } else {
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(a[i], mode);
+    }
+  } else if constexpr (std::is_same<To, float>::value && OneOf<From, half, bfloat16_t>) {
+    TWIN_IVDEP
+    for (uint64_t i = 0; i < n; ++i) d[i] = Load(a[i]);
+  } else if constexpr (std::is_same<To, float>::value && std::is_same<From, float>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i] = float(RoundWhole(a[i], mode));
+  } else if constexpr (std::is_same<To, float>::value) {  // integers to float
+    if constexpr (sizeof(From) <= 4 && (mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT)) {
+      TWIN_IVDEP
+      for (uint64_t i = 0; i < n; ++i) d[i] = float(a[i]);
+    } else {
+      for (uint64_t i = 0; i < n; ++i) {
+        uint64_t magnitude = a[i] < 0 ? 0 - uint64_t(a[i]) : uint64_t(a[i]);
+        int drop = 0;
+        while (magnitude >> (24 + drop)) ++drop;
+        uint64_t unit = 1ull << drop, q = magnitude >> drop, r = magnitude & (unit - 1);
+        // RoundMagnitude wants 32 bits: only the halfway comparison matters, so scale the remainder to quarters.
+        uint32_t quarters = r == 0 ? 0 : r * 2 < unit ? 1 : r * 2 == unit ? 2 : 3;
+        double rounded = double(RoundMagnitude(uint32_t(q), quarters, 4, a[i] < 0, mode)) * double(unit);
+        d[i] = float(a[i] < 0 ? -rounded : rounded);
+      }
+    }
+  } else if constexpr (std::is_integral<From>::value) {  // between integers: saturate
+    using Limits = std::numeric_limits<To>;
+    for (uint64_t i = 0; i < n; ++i) {
+      if constexpr (sizeof(To) >= sizeof(From)) d[i] = To(a[i]);
+      else d[i] = a[i] < From(Limits::min()) ? Limits::min() : a[i] > From(Limits::max()) ? Limits::max() : To(a[i]);
+    }
+  } else {  // floats to integers
+    for (uint64_t i = 0; i < n; ++i) d[i] = Saturate<To>(RoundWhole(double(Load(a[i])), mode));
+  }
+}
+
+// int4b_t: `lane` counts nibbles from the tensor's start.
+inline int32_t LoadNibble(const uint8_t* p, uint64_t i) {
+  int32_t nibble = (p[i / 2] >> (i % 2 * 4)) & 15;
+  return nibble >= 8 ? nibble - 16 : nibble;
+}
+inline void StoreNibble(uint8_t* p, uint64_t i, int32_t value) {
+  uint32_t shift = i % 2 * 4;
+  p[i / 2] = uint8_t((p[i / 2] & ~(15u << shift)) | (uint32_t(value & 15) << shift));
+}
+
+template <RoundMode mode>
+inline void CastRun(AscendC::int4b_t* d, const half* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) {
+    double x = RoundWhole(Load(a[i]), mode);
+    StoreNibble(&d->bits, i, x != x ? 0 : x < -8 ? -8 : x > 7 ? 7 : int32_t(x));
+  }
+}
+template <RoundMode mode>
+inline void CastRun(half* d, const AscendC::int4b_t* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) Store(d[i], float(LoadNibble(&a->bits, i)));
+}
+
+template <typename To, typename From>
+inline void CastMode(RoundMode mode, To* d, const From* a, uint64_t n, float scale) {
+  constexpr uint32_t modes = CastModes<To, From>();
+  switch (mode) {
+    case RoundMode::CAST_NONE: if constexpr (modes & 1) CastRun<RoundMode::CAST_NONE>(d, a, n, scale); break;
+    case RoundMode::CAST_RINT: if constexpr (modes & 2) CastRun<RoundMode::CAST_RINT>(d, a, n, scale); break;
+    case RoundMode::CAST_FLOOR: if constexpr (modes & 4) CastRun<RoundMode::CAST_FLOOR>(d, a, n, scale); break;
+    case RoundMode::CAST_CEIL: if constexpr (modes & 8) CastRun<RoundMode::CAST_CEIL>(d, a, n, scale); break;
+    case RoundMode::CAST_ROUND: if constexpr (modes & 16) CastRun<RoundMode::CAST_ROUND>(d, a, n, scale); break;
+    case RoundMode::CAST_TRUNC: if constexpr (modes & 32) CastRun<RoundMode::CAST_TRUNC>(d, a, n, scale); break;
+    case RoundMode::CAST_ODD: if constexpr (modes & 64) CastRun<RoundMode::CAST_ODD>(d, a, n, scale); break;
+  }
+}
+
+// Source and destination may overlap as long as no repeat reads what an earlier one wrote: narrowing in place, or
+// widening from the end of the destination.
+inline void CheckCastOverlap(Call& call, uint64_t dst, uint64_t to, uint64_t src, uint64_t from) {
+  if (dst + to <= src || src + from <= dst) return;
+  uint64_t wide = to > from ? to : from, repeats = (wide + 255) / 256;
+  for (uint64_t r = 1; r < repeats; ++r) {
+    uint64_t written = dst + 256 * r * to / wide, unread = src + 256 * r * from / wide;
+    if (written > unread && dst < src + from) {
+      call.Problem(false, "overlap", "dst [%llu, %llu) overwrites src [%llu, %llu) of UB before it is read",
+                   (unsigned long long)dst, (unsigned long long)(dst + to), (unsigned long long)src,
+                   (unsigned long long)(src + from));
+      return;
+    }
+  }
+}
+
+template <typename To, typename From>
+inline void CheckCast(Call& call, RoundMode mode) {
+  if (!((CastModes<To, From>() >> uint32_t(mode)) & 1))
+    call.Problem(true, "cast-mode", "%s is not a round mode of this pair of types", ModeName(mode));
+  if (std::is_same<To, half>::value && std::is_same<From, int32_t>::value && !call.core.deqScaleSet)
+    call.Problem(true, "cast-mode", "int32_t to half multiplies by the dequantization scale: call SetDeqScale first");
+}
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+template <typename T, typename U>
+inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+                 const uint32_t count, twin::Site site = twin::Site::Here()) {
+  static_assert(twin::CastModes<T, U>() != 0, "Cast does not convert between these types");
+  twin::Call call("Cast", PIPE_V, site);
+  twin::CheckCast<T, U>(call, roundMode);
+  uint64_t d = dst.View().address, a = src.View().address;
+  uint64_t to = twin::BytesOf<T>(count), from = twin::BytesOf<U>(count);
+  twin::Touch(call, "src", false, src, count);
+  twin::Touch(call, "dst", true, dst, count);
+  twin::CheckCastOverlap(call, d, to, a, from);
+  if (call.Issue(twin::RepeatsOf(to > from ? to : from)))
+    twin::CastMode(roundMode, twin::As<T>(call.core.ub + d), twin::As<U>(call.core.ub + a), count,
+                   call.core.deqScale);
+}
+
+}  // namespace AscendC
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+template <typename T, typename U, typename M>
+inline void CastLanes(const Local<T>& dst, const Local<U>& src, RoundMode mode, M mask, const Repeat& repeat,
+                      const AscendC::UnaryRepeatParams& p, bool setMask, Site site) {
+  static_assert(CastModes<T, U>() != 0, "Cast does not convert between these types");
+  static_assert(!OneOf<AscendC::int4b_t, T, U>, "the strided form with int4b_t is not in the twin: use the count form");
+  Call call("Cast", PIPE_V, site);
+  CheckCast<T, U>(call, mode);
+  constexpr uint32_t wide = sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U);
+  Lanes lanes = LanesOf(call, mask, repeat, 256 / wide, setMask);
+  Walk d{dst.View().address, sizeof(T), p.dstBlkStride, p.dstRepStride};
+  Walk a{src.View().address, sizeof(U), p.srcBlkStride, p.srcRepStride};
+  Touch(call, "src", false, src.View(), a, lanes);
+  Touch(call, "dst", true, dst.View(), d, lanes);
+  if (!call.Issue(lanes.repeats)) return;
+  float scale = call.core.deqScale;
+  WalkLanes(call.core, lanes, d, a,
+            [=](uint8_t* x, uint8_t* y, uint64_t n) { CastMode(mode, As<T>(x), As<U>(y), n, scale); });
+}
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+template <typename T, typename U, bool isSetMask = true>
+inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+                 const uint64_t mask[], const twin::Repeat repeat, const UnaryRepeatParams& params,
+                 twin::Site site = twin::Site::Here()) {
+  twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
+}
+template <typename T, typename U, bool isSetMask = true>
+inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint64_t mask,
+                 const twin::Repeat repeat, const UnaryRepeatParams& params, twin::Site site = twin::Site::Here()) {
+  twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
+}
+
+}  // namespace AscendC

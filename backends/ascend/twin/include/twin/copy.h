@@ -1,0 +1,251 @@
+// Copies between GM and UB (PIPE_MTE2 in, PIPE_MTE3 out) and within UB (PIPE_V).
+#pragma once
+#include "twin/sync.h"
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+template <typename T>
+inline void Combine(T* to, const T* from, uint64_t n, Atomic atomic) {
+  for (uint64_t i = 0; i < n; ++i) {
+    T old, value;
+    std::memcpy(&old, to + i, sizeof(T));
+    std::memcpy(&value, from + i, sizeof(T));
+    Compute<T> a = Load(old), b = Load(value);
+    Compute<T> result = atomic == Atomic::kAdd ? Compute<T>(a + b)
+                        : atomic == Atomic::kMax ? (a > b ? a : b) : (a < b ? a : b);
+    Store(old, result);
+    std::memcpy(to + i, &old, sizeof(T));
+  }
+}
+
+// One piece of a copy to GM, with the atomic mode that holds.
+inline void PutGm(uint64_t to, const uint8_t* from, uint64_t bytes, const Core& core) {
+  void* target = reinterpret_cast<void*>(to);
+  if (core.atomic == Atomic::kNone) {
+    std::memcpy(target, from, bytes);
+    return;
+  }
+  AtomicLock(true);
+  switch (core.atomicElement) {
+    case Element::kInt8: Combine(static_cast<int8_t*>(target), reinterpret_cast<const int8_t*>(from), bytes, core.atomic); break;
+    case Element::kInt16: Combine(static_cast<int16_t*>(target), reinterpret_cast<const int16_t*>(from), bytes / 2, core.atomic); break;
+    case Element::kInt32: Combine(static_cast<int32_t*>(target), reinterpret_cast<const int32_t*>(from), bytes / 4, core.atomic); break;
+    case Element::kHalf: Combine(static_cast<half*>(target), reinterpret_cast<const half*>(from), bytes / 2, core.atomic); break;
+    case Element::kBfloat16: Combine(static_cast<bfloat16_t*>(target), reinterpret_cast<const bfloat16_t*>(from), bytes / 2, core.atomic); break;
+    case Element::kFloat: Combine(static_cast<float*>(target), reinterpret_cast<const float*>(from), bytes / 4, core.atomic); break;
+    default: break;
+  }
+  AtomicLock(false);
+}
+
+template <typename T>
+inline void CheckWholeBlocks(Call& call, uint64_t count) {
+  uint64_t bytes = BytesOf<T>(count);
+  if (bytes % 32)
+    call.Problem(false, "copy-size",
+                 "DataCopy of %llu elements is %llu bytes, not a multiple of 32; the last %llu bytes are not copied",
+                 (unsigned long long)count, (unsigned long long)bytes, (unsigned long long)(bytes % 32));
+}
+
+inline void CheckBlockCount(Call& call, uint32_t blocks) {
+  if (blocks > 4095) call.Problem(false, "copy-limit", "blockCount is %u, the limit is 4095", blocks);
+}
+
+template <typename T>
+inline void CheckPadLimits(Call& call, const AscendC::DataCopyExtParams& params) {
+  CheckBlockCount(call, params.blockCount);
+  if (params.blockLen > 2097151)
+    call.Problem(false, "copy-limit", "blockLen is %u bytes, the limit is 2097151", params.blockLen);
+  if (params.blockLen % sizeof(T))
+    call.Problem(false, "copy-limit", "blockLen is %u bytes, not a multiple of the element's %zu", params.blockLen,
+                 sizeof(T));
+}
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+// GM to UB. count * sizeof(T) is a multiple of 32; what is over is not copied.
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_MTE2, site);
+  uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
+  twin::View to = dst.View(), from = src.View();
+  twin::CheckWholeBlocks<T>(call, count);
+  call.Gm("src", false, from.address, 1, bytes, 0, from.low, from.high);
+  call.Ub("dst", true, to.address, bytes, to.low, to.high, 32);
+  if (call.Issue()) std::memcpy(call.core.ub + to.address, reinterpret_cast<const void*>(from.address), bytes);
+}
+
+template <typename T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_MTE3, site);
+  uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
+  twin::View to = dst.View(), from = src.View();
+  twin::CheckWholeBlocks<T>(call, count);
+  call.Ub("src", false, from.address, bytes, from.low, from.high, 32);
+  call.Gm("dst", true, to.address, 1, bytes, 0, to.low, to.high);
+  if (call.Issue()) twin::PutGm(to.address, call.core.ub + from.address, bytes, call.core);
+}
+
+// Within UB, on the vector pipe.
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_V, site);
+  uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
+  twin::View to = dst.View(), from = src.View();
+  twin::CheckWholeBlocks<T>(call, count);
+  call.Ub("src", false, from.address, bytes, from.low, from.high, 32);
+  call.Ub("dst", true, to.address, bytes, to.low, to.high, 32);
+  if (call.Issue(uint32_t((bytes + 255) / 256)))
+    std::memmove(call.core.ub + to.address, call.core.ub + from.address, bytes);
+}
+
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_MTE2, site);
+  twin::View to = dst.View(), from = src.View();
+  uint64_t bytes = params.blockLen * 32ull, fromStep = bytes + params.srcStride * 32ull;
+  uint64_t toStep = bytes + params.dstStride * 32ull;
+  twin::CheckBlockCount(call, params.blockCount);
+  call.Gm("src", false, from.address, params.blockCount, bytes, int64_t(fromStep), from.low, from.high);
+  call.UbPieces("dst", true, to.address, params.blockCount, bytes, int64_t(toStep), to.low, to.high, 32);
+  if (!call.Issue()) return;
+  for (uint32_t i = 0; i < params.blockCount; ++i)
+    std::memcpy(call.core.ub + to.address + i * toStep, reinterpret_cast<const void*>(from.address + i * fromStep),
+                bytes);
+}
+
+template <typename T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_MTE3, site);
+  twin::View to = dst.View(), from = src.View();
+  uint64_t bytes = params.blockLen * 32ull, fromStep = bytes + params.srcStride * 32ull;
+  uint64_t toStep = bytes + params.dstStride * 32ull;
+  twin::CheckBlockCount(call, params.blockCount);
+  call.UbPieces("src", false, from.address, params.blockCount, bytes, int64_t(fromStep), from.low, from.high, 32);
+  call.Gm("dst", true, to.address, params.blockCount, bytes, int64_t(toStep), to.low, to.high);
+  if (!call.Issue()) return;
+  for (uint32_t i = 0; i < params.blockCount; ++i)
+    twin::PutGm(to.address + i * toStep, call.core.ub + from.address + i * fromStep, bytes, call.core);
+}
+
+template <typename T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopy", PIPE_V, site);
+  twin::View to = dst.View(), from = src.View();
+  uint64_t bytes = params.blockLen * 32ull, fromStep = bytes + params.srcStride * 32ull;
+  uint64_t toStep = bytes + params.dstStride * 32ull;
+  twin::CheckBlockCount(call, params.blockCount);
+  call.UbPieces("src", false, from.address, params.blockCount, bytes, int64_t(fromStep), from.low, from.high, 32);
+  call.UbPieces("dst", true, to.address, params.blockCount, bytes, int64_t(toStep), to.low, to.high, 32);
+  if (!call.Issue(uint32_t((bytes * params.blockCount + 255) / 256))) return;
+  for (uint32_t i = 0; i < params.blockCount; ++i)
+    std::memmove(call.core.ub + to.address + i * toStep, call.core.ub + from.address + i * fromStep, bytes);
+}
+
+// GM to UB by the byte. Each block lands on a 32-byte boundary of UB, preceded and followed by the padding asked for
+// and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if no
+// padding is asked for, and undefined bytes otherwise.
+template <typename T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
+                        const DataCopyPadExtParams<T>& pad, twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopyPad", PIPE_MTE2, site);
+  if (params.blockCount == 0 || params.blockLen == 0) return;
+  twin::View to = dst.View(), from = src.View();
+  uint64_t left = pad.leftPadding * sizeof(T), right = pad.rightPadding * sizeof(T);
+  uint64_t row = twin::RoundUp(left + params.blockLen + right, 32);
+  int64_t fromStep = int64_t(params.blockLen) + int64_t(params.srcStride);
+  int64_t toStep = int64_t(row) + int64_t(params.dstStride) * 32;
+  twin::CheckPadLimits<T>(call, params);
+  if (left > 32 || right > 32)
+    call.Problem(true, "copy-limit", "paddings are %llu and %llu bytes, the limit is 32", (unsigned long long)left,
+                 (unsigned long long)right);
+  if constexpr (sizeof(T) == 8) {
+    if (pad.isPad && twin::BitCast<uint64_t>(pad.paddingValue) != 0)
+      call.Problem(false, "copy-limit", "the padding value of a 64-bit type can only be 0");
+  }
+  call.Gm("src", false, from.address, params.blockCount, params.blockLen, fromStep, from.low, from.high);
+  call.UbPieces("dst", true, to.address, params.blockCount, row, toStep, to.low, to.high, 32);
+  if (!call.Issue()) return;
+  for (uint32_t i = 0; i < params.blockCount; ++i) {
+    uint64_t at = to.address + uint64_t(int64_t(i) * toStep);
+    uint8_t* out = call.core.ub + at;
+    const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + uint64_t(int64_t(i) * fromStep));
+    std::memcpy(out + left, in, params.blockLen);
+    uint64_t tail = left + params.blockLen;
+    if (left + right != 0 && !pad.isPad) {
+      call.Undefined(at, left);
+      call.Undefined(at + tail, row - tail);
+      continue;
+    }
+    T fill = pad.paddingValue;
+    if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
+    for (uint64_t b = 0; b + sizeof(T) <= left; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
+    for (uint64_t b = tail; b + sizeof(T) <= row; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
+  }
+}
+
+// UB to GM by the byte: exactly blockLen bytes of each 32-byte aligned block.
+template <typename T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+                        twin::Site site = twin::Site::Here()) {
+  twin::Call call("DataCopyPad", PIPE_MTE3, site);
+  if (params.blockCount == 0 || params.blockLen == 0) return;
+  twin::View to = dst.View(), from = src.View();
+  int64_t fromStep = int64_t(twin::RoundUp(params.blockLen, 32)) + int64_t(params.srcStride) * 32;
+  int64_t toStep = int64_t(params.blockLen) + int64_t(params.dstStride);
+  twin::CheckPadLimits<T>(call, params);
+  call.UbPieces("src", false, from.address, params.blockCount, params.blockLen, fromStep, from.low, from.high, 32);
+  call.Gm("dst", true, to.address, params.blockCount, params.blockLen, toStep, to.low, to.high);
+  if (!call.Issue()) return;
+  for (uint32_t i = 0; i < params.blockCount; ++i)
+    twin::PutGm(to.address + uint64_t(int64_t(i) * toStep),
+                call.core.ub + from.address + uint64_t(int64_t(i) * fromStep), params.blockLen, call.core);
+}
+
+// The older parameter structs, with byte lengths: strides of the GM side are bytes, of the UB side 32-byte blocks.
+template <typename T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                        const DataCopyPadParams& pad, twin::Site site = twin::Site::Here()) {
+  T value{};
+  std::memcpy(&value, &pad.paddingValue, sizeof(T));
+  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
+              DataCopyPadExtParams<T>(pad.isPad, pad.leftPadding, pad.rightPadding, value), site);
+}
+
+template <typename T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                        twin::Site site = twin::Site::Here()) {
+  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
+              site);
+}
+
+// Sets `count` elements of GM. The device goes through UB and MTE3; no UB of the kernel's is used here.
+template <typename T>
+inline void InitGlobalMemory(GlobalTensor<T>& gm, const uint64_t count, const T value,
+                             twin::Site site = twin::Site::Here()) {
+  static_assert(twin::OneOf<T, int16_t, uint16_t, half, int32_t, uint32_t, float>,
+                "InitGlobalMemory takes 16-bit and 32-bit types other than bfloat16_t");
+  twin::Call call("InitGlobalMemory", PIPE_MTE3, site);
+  twin::View to = gm.View();
+  call.Gm("gm", true, to.address, 1, count * sizeof(T), 0, to.low, to.high);
+  if (!call.Issue()) return;
+  for (uint64_t i = 0; i < count; ++i)
+    std::memcpy(reinterpret_cast<void*>(to.address + i * sizeof(T)), &value, sizeof(T));
+}
+
+template <typename T>
+inline void Fill(GlobalTensor<T>& gm, const uint64_t count, const T value, twin::Site site = twin::Site::Here()) {
+  InitGlobalMemory(gm, count, value, site);
+}
+
+}  // namespace AscendC

@@ -1,0 +1,298 @@
+// What happens between an API call's description and its execution: bounds, alignment, contents, order, counts.
+#pragma once
+#include "twin/runtime/order.h"
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+TWIN_API Core& ThisCore() { return *tls_core; }
+
+Call::Call(const char* api, pipe_t pipe, Site site) : core(*tls_core), api(api), pipe(pipe), site(site) {
+  core.state->spans.clear();
+}
+
+Operand& Call::Add(const char* name, Space space, bool write, uint64_t low, uint64_t high) {
+  if (count_ == kMaxOperands) std::abort();  // no API has as many
+  Operand& operand = operands_[count_++];
+  operand = Operand{name, space, write, false, uint32_t(core.state->spans.size()), 0, low, high};
+  return operand;
+}
+
+void Call::Extend(uint64_t begin, uint64_t bytes) {
+  if (bytes == 0) return;
+  std::vector<Span>& spans = core.state->spans;
+  Operand& operand = operands_[count_ - 1];
+  if (operand.spans && spans.back().end == begin) {
+    spans.back().end = begin + bytes;
+    return;
+  }
+  spans.push_back({begin, begin + bytes});
+  ++operand.spans;
+}
+
+void Call::Ub(const char* name, bool write, uint64_t begin, uint64_t bytes, uint64_t low, uint64_t high, uint32_t align) {
+  Add(name, Space::kUb, write, low, high);
+  if (align > 1 && begin % align)
+    Problem(false, "misaligned", "%s starts at UB byte %llu, which is not a multiple of %u", name,
+            (unsigned long long)begin, align);
+  Extend(begin, bytes);
+}
+
+void Call::UbPieces(const char* name, bool write, uint64_t begin, uint32_t count, uint64_t bytes, int64_t stride,
+                    uint64_t low, uint64_t high, uint32_t align) {
+  Ub(name, write, begin, 0, low, high, align);
+  for (uint32_t i = 0; i < count; ++i) Extend(begin + uint64_t(int64_t(i) * stride), bytes);
+}
+
+void Call::UbLanes(const char* name, bool write, uint64_t begin, uint32_t width, const Lanes& lanes,
+                   uint32_t blockStride, uint32_t repeatStride, uint64_t low, uint64_t high, uint32_t align) {
+  Ub(name, write, begin, 0, low, high, align);
+  uint32_t perBlock = 32 / width;
+  for (uint32_t r = 0; r < lanes.repeats; ++r)
+    for (uint32_t lane = 0; lane < lanes.perRepeat;) {
+      if (!lanes.Active(r, lane)) {
+        ++lane;
+        continue;
+      }
+      uint32_t end = std::min(lanes.perRepeat, (lane / perBlock + 1) * perBlock), n = 1;
+      while (lane + n < end && lanes.Active(r, lane + n)) ++n;
+      Extend(begin + (uint64_t(r) * repeatStride + uint64_t(lane / perBlock) * blockStride) * 32 + lane % perBlock * width,
+             uint64_t(n) * width);
+      lane += n;
+    }
+}
+
+void Call::Gm(const char* name, bool write, uint64_t begin, uint32_t count, uint64_t bytes, int64_t stride,
+              uint64_t low, uint64_t high) {
+  Operand& operand = Add(name, Space::kGm, write, low, high);
+  operand.atomic = write && pipe == PIPE_MTE3 && core.atomic != Atomic::kNone;
+  for (uint32_t i = 0; i < count; ++i) Extend(begin + uint64_t(int64_t(i) * stride), bytes);
+}
+
+void Call::Problem(bool skip, const char* kind, const char* format, ...) {
+  skip_ = skip_ || skip;
+  if (!core.check) return;
+  va_list args;
+  va_start(args, format);
+  Note(*core.state, kind, site, std::string(api) + ": " + Format(format, args));
+  va_end(args);
+}
+
+void Call::Scratch(uint64_t begin, uint64_t bytes) {
+  State& s = *core.state;
+  if (!core.check) return;
+  uint8_t* valid = s.valid.data() + begin;
+  if (const void* held = std::memchr(valid, 1, bytes)) {
+    uint64_t at = begin + uint64_t(static_cast<const uint8_t*>(held) - valid);
+    Note(s, "reserved-ub", site,
+         Text("%s uses UB [%llu, %llu) as scratch, and the kernel keeps data there (byte %llu)", api,
+              (unsigned long long)begin, (unsigned long long)(begin + bytes), (unsigned long long)at),
+         "UB", at, at + 1);
+  }
+  Undefined(begin, bytes);
+}
+
+void Call::Undefined(uint64_t begin, uint64_t bytes) {
+  std::memset(core.ub + begin, 0xff, bytes);
+  std::memset(core.state->valid.data() + begin, 0, bytes);
+}
+
+void Call::Defined(uint64_t begin, uint64_t bytes) { std::memset(core.state->valid.data() + begin, 1, bytes); }
+
+// The checks of one call. Findings are recorded; false where the call must not touch memory.
+struct Checker {
+  Call& call;
+  State& s;
+
+  unsigned long long U(uint64_t v) const { return v; }
+
+  bool UbBounds(const Operand& o, const Span& span) {
+    if (span.end > call.core.ubBytes || span.begin > span.end) {
+      if (call.core.check)
+        Note(s, "ub-out-of-bounds", call.site,
+             Text("%s %s %s UB [%llu, %llu), and UB has %u bytes", call.api, o.write ? "writes" : "reads", o.name,
+                  U(span.begin), U(span.end), call.core.ubBytes), "UB", span.begin, span.end);
+      return false;
+    }
+    if (call.core.check && (span.begin < o.low || span.end > o.high)) {
+      std::string buffer = o.high == 0 ? std::string("a tensor that was never given memory")
+                                       : Text("its buffer [%llu, %llu)", U(o.low), U(o.high));
+      Note(s, "buffer-overflow", call.site,
+           Text("%s %s %s at UB [%llu, %llu), outside %s", call.api, o.write ? "writes" : "reads", o.name,
+                U(span.begin), U(span.end), buffer.c_str()), "UB", span.begin, span.end);
+    }
+    return true;
+  }
+
+  bool GmBounds(const Operand& o, const Span& span, Argument*& argument) {
+    const char* verb = o.write ? "writes" : "reads";
+    argument = s.launch->Find(span.begin, s.launch->guard);
+    if (!argument) {
+      if (call.core.check)
+        Note(s, "gm-out-of-bounds", call.site,
+             Text("%s %s GM through a pointer that comes from no kernel argument", call.api, verb), "GM");
+      return false;
+    }
+    uint64_t base = uint64_t(argument->base);
+    long long begin = (long long)(span.begin - base), end = (long long)(span.end - base);
+    if (begin < 0 || uint64_t(end) > argument->bytes || span.end < span.begin) {
+      if (call.core.check)
+        Note(s, "gm-out-of-bounds", call.site,
+             Text("%s %s [%lld, %lld) of %s, which has %llu bytes", call.api, verb, begin, end, Name(*argument).c_str(),
+                  U(argument->bytes)), Name(*argument), span.begin - base, span.end - base);
+      return false;
+    }
+    if (o.write && !argument->writable) {
+      Note(s, "read-only", call.site,
+           Text("%s writes [%lld, %lld) of %s, which is a read-only array", call.api, begin, end, Name(*argument).c_str()),
+           Name(*argument), span.begin - base, span.end - base);
+      return false;
+    }
+    if (call.core.check && (span.begin < o.low || span.end > o.high))
+      Note(s, "global-tensor-bounds", call.site,
+           Text("%s %s [%lld, %lld) of %s, outside its GlobalTensor [%lld, %lld)", call.api, verb, begin, end,
+                Name(*argument).c_str(), (long long)(o.low - base), (long long)(o.high - base)),
+           Name(*argument), span.begin - base, span.end - base);
+    return true;
+  }
+
+  void UbContents(const Operand& o, const Span& span) {
+    uint8_t* valid = s.valid.data() + span.begin;
+    const void* hole = std::memchr(valid, 0, span.end - span.begin);
+    if (!hole) return;
+    uint64_t at = span.begin + uint64_t(static_cast<const uint8_t*>(hole) - valid);
+    uint64_t end = at;
+    while (end < span.end && !s.valid[end]) ++end;
+    Note(s, "uninitialized-read", call.site,
+         Text("%s reads %s at UB [%llu, %llu), and nothing was written to [%llu, %llu)", call.api, o.name, U(span.begin),
+              U(span.end), U(at), U(end)), "UB", at, end);
+    std::memset(valid, 1, span.end - span.begin);  // said once, not again by everything computed from it
+  }
+
+  void WorkspaceContents(const Operand& o, const Span& span, const Argument& a) {
+    uint64_t begin = span.begin - uint64_t(a.base), n = span.end - span.begin;
+    uint8_t* written = a.written.get() + begin;
+    const void* hole = std::memchr(written, 0, n);
+    if (!hole) return;
+    uint64_t at = begin + uint64_t(static_cast<const uint8_t*>(hole) - written);
+    Note(s, "uninitialized-read", call.site,
+         Text("%s reads %s at [%llu, %llu) of the workspace, and nothing was written to byte %llu", call.api, o.name,
+              U(begin), U(begin + n), U(at)), "the workspace", begin, begin + n);
+    std::memset(written, 1, n);
+  }
+
+  bool Run(uint32_t repeats) {
+    bool ok = !call.skip_;
+    bool check = call.core.check;
+    Argument* argument = nullptr;
+    for (int k = 0; k < call.count_; ++k) {
+      const Operand& o = call.operands_[k];
+      for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) {
+        const Span span = s.spans[i];
+        bool inside = o.space == Space::kUb ? UbBounds(o, span) : GmBounds(o, span, argument);
+        ok = ok && inside;
+        if (!inside) break;  // the rest of a strided operand is as wrong
+      }
+    }
+    if (!ok) {
+      // Left undone. What it would have written counts as written, or every later call would complain.
+      for (int k = 0; k < call.count_; ++k) {
+        const Operand& o = call.operands_[k];
+        if (!o.write || o.space != Space::kUb) continue;
+        for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) {
+          uint64_t end = std::min<uint64_t>(s.spans[i].end, call.core.ubBytes);
+          if (s.spans[i].begin < end) std::memset(s.valid.data() + s.spans[i].begin, 1, end - s.spans[i].begin);
+        }
+      }
+      return false;
+    }
+    Count(repeats);
+    Instruction instruction{call.api, call.pipe, call.site, ++s.sequence[call.pipe], 0, nullptr};
+    if (check) {
+      instruction.place = PlaceOf(s, call.api, call.pipe, call.site);
+      instruction.clock = &ClockAtIssue(s, call.pipe);
+    }
+    for (int pass = 0; pass < 2; ++pass)  // all reads before any write
+      for (int k = 0; k < call.count_; ++k) {
+        const Operand& o = call.operands_[k];
+        if (o.write != (pass == 1)) continue;
+        for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) Access(o, s.spans[i], instruction, check);
+      }
+    return true;
+  }
+
+  void Access(const Operand& o, const Span& span, const Instruction& instruction, bool check) {
+    if (o.space == Space::kUb) {
+      s.ubHigh = std::max(s.ubHigh, uint32_t(span.end));
+      if (!check) return;
+      if (o.write) std::memset(s.valid.data() + span.begin, 1, span.end - span.begin);
+      else UbContents(o, span);
+      OrderUb(s, instruction, span.begin, span.end, o.write);
+      return;
+    }
+    Argument* argument = s.launch->Find(span.begin, s.launch->guard);
+    uint64_t n = span.end - span.begin;
+    (o.write ? s.gmWritten : s.gmRead) += n;
+    if (!check) return;
+    if (argument->workspace) {
+      if (!o.write || o.atomic) WorkspaceContents(o, span, *argument);
+      if (o.write) std::memset(argument->written.get() + (span.begin - uint64_t(argument->base)), 1, n);
+    }
+    OrderGm(s, instruction, size_t(argument - s.launch->arguments.data()), span.begin, span.end, o.write, o.atomic);
+  }
+
+  void Count(uint32_t repeats) {
+    PipeCount& pipe = s.pipes[call.pipe];
+    ++pipe.instructions;
+    pipe.repeats += repeats;
+    if (call.pipe == PIPE_MTE2 || call.pipe == PIPE_MTE3)
+      for (int k = 0; k < call.count_; ++k) {
+        const Operand& o = call.operands_[k];
+        if (o.space != Space::kGm) continue;
+        for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) pipe.bytes += s.spans[i].end - s.spans[i].begin;
+      }
+    ApiCount& api = s.apis[call.pipe][call.api];
+    ++api.instructions;
+    api.repeats += repeats;
+  }
+};
+
+bool Call::Issue(uint32_t repeats) { return Checker{*this, *core.state}.Run(repeats); }
+
+TWIN_API void Report(const char* kind, Site site, const char* format, ...) {
+  if (!tls_core->check) return;
+  va_list args;
+  va_start(args, format);
+  Note(*tls_core->state, kind, site, Format(format, args));
+  va_end(args);
+}
+
+TWIN_API void NewLocal(uint64_t, uint64_t high, Site site) {
+  if (!tls_core->check || high <= tls_core->ubBytes) return;
+  Note(*tls_core->state, "ub-capacity", site,
+       Text("a LocalTensor ends at UB byte %llu, and UB has %u", (unsigned long long)high, tls_core->ubBytes), "UB");
+}
+
+TWIN_API void KernelInitialised() { tls_core->state->initialised = true; }
+
+TWIN_API void AtomicLock(bool lock) {
+  std::mutex& mutex = tls_core->state->launch->atomics;
+  lock ? mutex.lock() : mutex.unlock();
+}
+
+TWIN_API uint8_t* ScratchBytes(uint64_t bytes) {
+  std::vector<uint8_t>& scratch = tls_core->state->scratch;
+  if (scratch.size() < bytes) scratch.resize(bytes);
+  return scratch.data();
+}
+
+TWIN_API bool TilingKeyIs(uint64_t key) {
+  State& s = *tls_core->state;
+  ++s.keysAsked;
+  bool taken = tls_core->tilingKey == key;
+  s.keysTaken += taken;
+  return taken;
+}
+
+}  // inline namespace
+}  // namespace twin

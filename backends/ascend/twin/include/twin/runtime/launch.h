@@ -1,0 +1,437 @@
+// Running a kernel: memory for its arguments, a thread a block, races between blocks, the result as JSON.
+//
+// Arguments are copied to memory of their own with unmapped space around each, so that a stray pointer faults instead
+// of hitting a neighbour, and copied back where the kernel wrote. Block threads flush denormal floats to zero, inputs
+// and results, as XLA:CPU does.
+#pragma once
+#include "twin/runtime/check.h"
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+inline void FlushDenormals() {
+#if defined(__SSE__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#elif defined(__aarch64__)
+  uint64_t control;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  asm volatile("msr fpcr, %0" : : "r"(control | (1ull << 24)));
+#else
+#error "the twin needs a way to flush denormals on this processor"
+#endif
+}
+
+// ---- memory ----
+
+// One reservation for all arguments: guard, argument, guard, argument, ..., guard; only arguments are accessible.
+class Arena {
+ public:
+  ~Arena() {
+    if (base_) munmap(base_, bytes_);
+  }
+  bool Reserve(std::vector<Argument>& arguments, uint64_t guard) {
+    bytes_ = guard;
+    for (Argument& a : arguments) bytes_ += Pages(a.bytes) + guard;
+    void* p = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return false;
+    base_ = static_cast<uint8_t*>(p);
+    uint8_t* at = base_ + guard;
+    for (Argument& a : arguments) {
+      a.base = at;
+      if (mprotect(at, Pages(a.bytes), PROT_READ | PROT_WRITE) != 0) return false;
+      at += Pages(a.bytes) + guard;
+    }
+    return true;
+  }
+
+ private:
+  static uint64_t Pages(uint64_t bytes) { return RoundUp(bytes ? bytes : 1, 1 << 16); }
+  uint8_t* base_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+// ---- blocks meeting ----
+
+TWIN_API void BlocksBarrier(int32_t blocks, Site site) {
+  State& s = *tls_core->state;
+  Launch& launch = *s.launch;
+  ++s.syncs;
+  if (launch.blocks > launch.physicalCores)
+    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever", launch.blocks,
+                                     launch.physicalCores));
+  Meeting& m = launch.meeting;
+  std::unique_lock<std::mutex> lock(m.mutex);
+  m.target = blocks ? blocks : launch.blocks;
+  uint64_t generation = m.generation;
+  ++m.waiting;
+  if (m.waiting == m.target) {
+    m.waiting = 0;
+    ++m.generation;
+    m.arrived.notify_all();
+  } else {
+    if (m.waiting == m.alive) {  // the others have ended
+      Note(s, "block-sync", site, Text("SyncAll waits for %d blocks, and only %d reach it", m.target, m.waiting));
+      m.waiting = 0;
+      ++m.generation;
+      m.arrived.notify_all();
+    }
+    m.arrived.wait(lock, [&] { return m.generation != generation; });
+  }
+  ++s.epoch;
+}
+
+inline void LeaveMeeting(Launch& launch) {
+  Meeting& m = launch.meeting;
+  std::lock_guard<std::mutex> lock(m.mutex);
+  --m.alive;
+  if (m.waiting && m.waiting == m.alive && m.waiting < m.target) {
+    Note(*tls_core->state, "block-sync", Site::Here("", 0),
+         Text("a block ended while %d others wait in SyncAll; the device waits for ever", m.waiting));
+    m.waiting = 0;
+    ++m.generation;
+    m.arrived.notify_all();
+  }
+}
+
+// ---- faults of the kernel's own C++ ----
+
+inline thread_local sigjmp_buf* tls_escape = nullptr;
+inline struct sigaction previousActions[4];
+constexpr int kSignals[4] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+
+inline void OnSignal(int signal, siginfo_t* info, void* context) {
+  if (tls_escape) siglongjmp(*tls_escape, signal);
+  for (int i = 0; i < 4; ++i) {
+    if (kSignals[i] != signal) continue;
+    struct sigaction& old = previousActions[i];
+    if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
+    if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
+    sigaction(signal, &old, nullptr);  // as it was: returning raises it again
+  }
+}
+
+inline std::mutex signalMutex;
+inline int signalUsers = 0;
+
+struct SignalGuard {
+  SignalGuard() {
+    std::lock_guard<std::mutex> lock(signalMutex);
+    if (signalUsers++) return;
+    for (int i = 0; i < 4; ++i) {
+      struct sigaction action = {};
+      action.sa_sigaction = OnSignal;
+      action.sa_flags = SA_SIGINFO | SA_NODEFER;
+      sigaction(kSignals[i], &action, &previousActions[i]);
+    }
+  }
+  ~SignalGuard() {
+    std::lock_guard<std::mutex> lock(signalMutex);
+    if (--signalUsers) return;
+    for (int i = 0; i < 4; ++i) sigaction(kSignals[i], &previousActions[i], nullptr);
+  }
+};
+
+// ---- calling the entry ----
+
+using Pointer = uint8_t*;
+constexpr size_t kMaxArguments = 64;
+
+template <size_t... I>
+inline void CallWith(void* entry, Pointer* a, std::index_sequence<I...>) {
+  reinterpret_cast<void (*)(decltype((void)I, Pointer())...)>(entry)(a[I]...);
+}
+template <size_t N>
+inline void CallEntry(void* entry, Pointer* a, size_t n) {
+  if (n == N) return CallWith(entry, a, std::make_index_sequence<N>());
+  if constexpr (N < kMaxArguments) CallEntry<N + 1>(entry, a, n);
+}
+
+// ---- races between blocks ----
+
+struct BlockInterval {
+  uint64_t begin, end;
+  int block;
+  const BlockAccess* access;
+};
+
+inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
+  for (size_t a = 0; a < launch.arguments.size(); ++a) {
+    std::map<uint32_t, std::vector<BlockInterval>> epochs;
+    bool anyWrite = false;
+    for (size_t b = 0; b < states.size(); ++b)
+      for (const BlockAccess& access : states[b].blockAccesses[a]) {
+        anyWrite = anyWrite || access.write;
+        epochs[access.epoch].push_back({access.begin, access.end, int(b), &access});
+      }
+    if (!anyWrite || states.size() < 2) continue;
+    for (auto& [epoch, intervals] : epochs) {
+      std::sort(intervals.begin(), intervals.end(), [](const auto& x, const auto& y) { return x.begin < y.begin; });
+      // Sweep with the furthest-reaching write and the furthest-reaching access of any kind seen so far.
+      const BlockInterval* reach[2][2] = {};  // [write only][best, best of another block]
+      for (const BlockInterval& now : intervals) {
+        const BlockInterval* hit = nullptr;
+        for (const BlockInterval* other : reach[now.access->write ? 0 : 1])
+          if (other && other->block != now.block && other->end > now.begin &&
+              !(other->access->atomic && now.access->atomic) && (other->access->write || now.access->write))
+            hit = other;
+        if (hit) {
+          const Place& here = states[now.block].places[now.access->place];
+          const Place& there = states[hit->block].places[hit->access->place];
+          uint64_t base = uint64_t(launch.arguments[a].base);
+          Finding finding;
+          finding.kind = "block-race";
+          finding.file = here.file;
+          finding.line = here.line;
+          finding.otherFile = there.file;
+          finding.otherLine = there.line;
+          finding.block = now.block;
+          finding.buffer = Name(launch.arguments[a]);
+          finding.begin = std::max(now.begin, hit->begin) - base;
+          finding.end = std::min(now.end, hit->end) - base;
+          finding.message = Text("%s of block %d %s [%llu, %llu) of %s, which %s of block %d (line %d) %s, and no SyncAll is between",
+                                 here.api, now.block, now.access->write ? "writes" : "reads",
+                                 (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str(),
+                                 there.api, hit->block, there.line, hit->access->write ? "writes" : "reads");
+          out.push_back(std::move(finding));
+        }
+        for (int writeOnly = 0; writeOnly < 2; ++writeOnly) {
+          if (writeOnly && !now.access->write) continue;
+          const BlockInterval*& best = reach[writeOnly][0];
+          const BlockInterval*& second = reach[writeOnly][1];
+          if (!best || now.end > best->end) {
+            if (best && best->block != now.block) second = best;
+            best = &now;
+          } else if (now.block != best->block && (!second || now.end > second->end)) {
+            second = &now;
+          }
+        }
+      }
+    }
+  }
+}
+
+// ---- JSON ----
+
+inline void Quote(std::string& out, const std::string& text) {
+  out += '"';
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\', out += c;
+    else if (static_cast<unsigned char>(c) < 0x20) out += Text("\\u%04x", c);
+    else out += c;
+  }
+  out += '"';
+}
+
+inline void WriteFinding(std::string& out, const Finding& f) {
+  out += "{\"kind\":";
+  Quote(out, f.kind);
+  out += ",\"message\":";
+  Quote(out, f.message);
+  out += ",\"file\":";
+  Quote(out, f.file);
+  out += ",\"other_file\":";
+  Quote(out, f.otherFile);
+  out += ",\"buffer\":";
+  Quote(out, f.buffer);
+  out += Text(",\"line\":%d,\"other_line\":%d,\"block\":%d,\"begin\":%llu,\"end\":%llu,\"count\":%llu}", f.line, f.otherLine,
+              f.block, (unsigned long long)f.begin, (unsigned long long)f.end, (unsigned long long)f.count);
+}
+
+inline void WriteBlock(std::string& out, const State& s, int block) {
+  out += Text("{\"block\":%d,\"gm_read_bytes\":%llu,\"gm_write_bytes\":%llu,\"ub_bytes\":%u,\"flags\":%llu,\"barriers\":%llu,"
+              "\"syncs\":%llu,\"pipes\":{", block, (unsigned long long)s.gmRead, (unsigned long long)s.gmWritten, s.ubHigh,
+              (unsigned long long)s.flags, (unsigned long long)s.barriers, (unsigned long long)s.syncs);
+  for (int p = 0, n = 0; p < kPipes; ++p) {
+    if (!s.pipes[p].instructions) continue;
+    out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu,\"bytes\":%llu,\"apis\":{", n++ ? "," : "", PipeName(p),
+                (unsigned long long)s.pipes[p].instructions, (unsigned long long)s.pipes[p].repeats,
+                (unsigned long long)s.pipes[p].bytes);
+    int k = 0;
+    for (const auto& [api, count] : s.apis[p])
+      out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu}", k++ ? "," : "", api.c_str(),
+                  (unsigned long long)count.instructions, (unsigned long long)count.repeats);
+    out += "}}";
+  }
+  out += "}}";
+}
+
+// ---- the launch ----
+
+inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check, bool autoSync) {
+  s.launch = &launch;
+  s.autoSync = autoSync;
+  s.ub.assign(ubBytes + 64, 0xff);  // NaN, so that what is read unwritten shows
+  s.gmWrites.resize(launch.arguments.size());
+  s.blockAccesses.resize(launch.arguments.size());
+  s.valid.assign(ubBytes, 0);
+  if (!check) return;
+  uint32_t granules = ubBytes / kGranule + 1;
+  s.writes.resize(granules);
+  for (int p = 0; p < kPipes; ++p) {
+    s.reads[p].resize(granules);
+    s.gmReads[p].resize(launch.arguments.size());
+  }
+}
+
+inline void FinishBlock(Core& core, State& s) {
+  if (!core.check) return;
+  CheckEventsAtEnd(s);
+  Site nowhere = Site::Here("", 0);
+  if (!s.initialised && s.sequence[PIPE_V] + s.sequence[PIPE_MTE2] + s.sequence[PIPE_MTE3])
+    Note(s, "not-initialised", nowhere,
+         "the kernel has no TPipe and does not call InitSocState(): masks and atomics are as the last kernel left them");
+  if (core.atomic != Atomic::kNone)
+    Note(s, "atomic-left-on", nowhere, "the kernel ends without SetAtomicNone(): the next kernel's copies accumulate");
+  if (s.keysAsked && !s.keysTaken)
+    Note(s, "tiling", nowhere, Text("no TILING_KEY_IS of the kernel holds for the tiling key %llu",
+                                    (unsigned long long)core.tilingKey));
+}
+
+inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vector<Pointer> pointers) {
+  tls_core = &core;
+  FlushDenormals();
+  core.ub = reinterpret_cast<uint8_t*>(RoundUp(reinterpret_cast<uintptr_t>(s.ub.data()), 64));
+  sigjmp_buf escape;
+  if (int signal = sigsetjmp(escape, 1)) {
+    tls_escape = nullptr;
+    const char* what = signal == SIGFPE ? "an arithmetic fault, such as an integer division by zero"
+                                        : "an access through a stray pointer";
+    const Place& last = s.places.back();
+    Note(s, "crash", Site::Here(last.file ? last.file : "", last.line),
+         Text("the kernel's own code stops with %s (signal %d), some time after this line", what, signal));
+  } else {
+    tls_escape = &escape;
+    CallEntry<0>(entry, pointers.data(), pointers.size());
+    tls_escape = nullptr;
+    FinishBlock(core, s);
+  }
+  LeaveMeeting(launch);
+  tls_core = nullptr;
+}
+
+struct Array {  // as Python passes it
+  void* data;
+  uint64_t bytes;
+  uint32_t writable, alias;  // alias: index of an earlier array that is the same memory, or its own
+};
+
+struct Options {
+  uint64_t tilingKey, workspaceBytes, tilingBytes;
+  const uint8_t* tiling;
+  uint32_t blocks, check, autoSync, arch, ubBytes, physicalCores;
+};
+
+inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, const Options& options) {
+  Launch launch;
+  launch.blocks = int(options.blocks);
+  launch.arch = options.arch;
+  launch.physicalCores = int(options.physicalCores);
+  launch.meeting.alive = launch.blocks;
+  std::vector<uint32_t> slot(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (arrays[i].alias != i) {
+      slot[i] = slot[arrays[i].alias];
+      continue;
+    }
+    slot[i] = uint32_t(launch.arguments.size());
+    Argument a;
+    a.bytes = arrays[i].bytes;
+    a.writable = arrays[i].writable != 0;
+    a.index = int(i);
+    launch.arguments.push_back(std::move(a));
+  }
+  Argument workspace;
+  workspace.bytes = options.workspaceBytes;
+  workspace.workspace = true;
+  workspace.written.reset(new uint8_t[options.workspaceBytes + 1]());
+  launch.arguments.push_back(std::move(workspace));
+  Argument tiling;  // for kernels that read the bytes themselves
+  tiling.bytes = options.tilingBytes;
+  tiling.index = int(count) + 1;
+  launch.arguments.push_back(std::move(tiling));
+
+  Arena arena;
+  launch.guard = 1ull << 30;
+  while (!arena.Reserve(launch.arguments, launch.guard)) {
+    launch.guard >>= 4;
+    if (launch.guard < (1 << 16)) return "{\"error\":\"no memory for the arguments\"}";
+  }
+  launch.guard /= 2;
+  for (uint32_t i = 0; i < count; ++i)
+    if (arrays[i].alias == i && arrays[i].bytes) std::memcpy(launch.arguments[slot[i]].base, arrays[i].data, arrays[i].bytes);
+  Argument& work = launch.arguments[launch.arguments.size() - 2];
+  if (work.bytes) std::memset(work.base, 0xff, work.bytes);
+  if (options.tilingBytes) std::memcpy(launch.arguments.back().base, options.tiling, options.tilingBytes);
+
+  std::vector<Pointer> pointers;
+  for (uint32_t i = 0; i < count; ++i) pointers.push_back(launch.arguments[slot[i]].base);
+  pointers.push_back(work.base);
+  pointers.push_back(launch.arguments.back().base);
+
+  std::vector<State> states(options.blocks);
+  std::vector<Core> cores(options.blocks);
+  SignalGuard signals;
+  std::vector<std::thread> threads;
+  for (uint32_t b = 0; b < options.blocks; ++b) {
+    PrepareState(states[b], launch, options.ubBytes, options.check != 0, options.autoSync != 0);
+    Core& core = cores[b];
+    core.ubBytes = options.ubBytes;
+    core.check = options.check != 0;
+    core.block = int32_t(b);
+    core.blocks = int32_t(options.blocks);
+    core.tilingKey = options.tilingKey;
+    core.tiling = options.tiling;
+    core.tilingBytes = options.tilingBytes;
+    core.state = &states[b];
+  }
+  for (uint32_t b = 0; b < options.blocks; ++b)
+    threads.emplace_back([&, b] { RunBlock(entry, cores[b], states[b], launch, pointers); });
+  for (std::thread& thread : threads) thread.join();
+
+  std::vector<Finding> findings;
+  for (State& s : states)
+    for (Finding& f : s.findings) findings.push_back(std::move(f));
+  FindBlockRaces(states, launch, findings);
+  bool readOnlyWritten = false;
+  for (const Finding& f : findings) readOnlyWritten = readOnlyWritten || f.kind == "read-only";
+  for (uint32_t i = 0; i < count && !readOnlyWritten; ++i) {
+    const Argument& a = launch.arguments[slot[i]];
+    if (arrays[i].alias == i && a.writable && a.bytes) std::memcpy(arrays[i].data, a.base, a.bytes);
+  }
+
+  std::string out = "{\"findings\":[";
+  for (size_t i = 0; i < findings.size(); ++i) {
+    if (i) out += ',';
+    WriteFinding(out, findings[i]);
+  }
+  out += "],\"blocks\":[";
+  for (size_t b = 0; b < states.size(); ++b) {
+    if (b) out += ',';
+    WriteBlock(out, states[b], int(b));
+  }
+  out += "]}";
+  return out;
+}
+
+}  // inline namespace
+}  // namespace twin
+
+// The C interface that Python calls. The text is freed with jascend_twin_free.
+extern "C" TWIN_API char* jascend_twin_run(void* entry, const twin::Array* arrays, uint32_t count,
+                                           const twin::Options* options) {
+  std::string text;
+  try {
+    text = twin::RunKernel(entry, arrays, count, *options);
+  } catch (const std::exception& e) {
+    text = "{\"error\":";
+    twin::Quote(text, e.what());
+    text += "}";
+  }
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+extern "C" TWIN_API void jascend_twin_free(char* text) { std::free(text); }

@@ -1,0 +1,256 @@
+// Which instructions are ordered: vector clocks over the pipes of one core.
+//
+// The scalar unit issues instructions in program order; each pipe then runs its own in order of issue, but one may start
+// before the one ahead of it has finished. An instruction knows of another's completion through a flag (SetFlag follows
+// everything issued to its pipe before), a barrier, or because the scalar unit knew when it issued. What the scalar unit
+// itself wrote to memory is known to another pipe only through a flag: a store may still be under way at issue.
+//
+// Two accesses to the same bytes, one of them a write, must be ordered; a read by the scalar unit is complete before
+// anything later is issued. Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
+#pragma once
+#include "twin/runtime/state.h"
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+// What an instruction issued to `pipe` now may rely on.
+inline Clock& ClockAtIssue(State& s, int pipe) {
+  Clock& clock = s.clocks[pipe];
+  if (pipe != PIPE_S) {
+    uint32_t own = clock.at[PIPE_S];
+    clock.Join(s.clocks[PIPE_S]);
+    clock.at[PIPE_S] = own;  // stores of the scalar unit need a flag
+  }
+  return clock;
+}
+
+// A snapshot for a flag: everything issued to `pipe` so far will be complete.
+inline Clock Snapshot(State& s, int pipe) {
+  Clock clock = ClockAtIssue(s, pipe);
+  clock.at[pipe] = s.sequence[pipe];
+  return clock;
+}
+
+inline void BarrierOn(State& s, int pipe) {
+  if (pipe != PIPE_ALL) {
+    s.clocks[pipe].at[pipe] = s.sequence[pipe];
+    return;
+  }
+  for (Clock& clock : s.clocks)
+    for (int p = 0; p < kPipes; ++p) clock.at[p] = s.sequence[p];
+  for (GmIntervals& map : s.gmWrites) map.clear();  // all older accesses are ordered now
+  for (auto& maps : s.gmReads)
+    for (GmIntervals& map : maps) map.clear();
+}
+
+inline void ReportRace(State& s, const char* api, Site site, int pipe, bool write, uint32_t otherPlace, bool otherWrite,
+                       const std::string& where, uint64_t begin, uint64_t end) {
+  const Place& other = s.places[otherPlace];
+  if (pipe == other.pipe && pipe == PIPE_V && s.autoSync) return;
+  if (!AddFinding(s, "missing-sync", site, other.line, other.file)) return;
+  std::string remedy = pipe == other.pipe
+                           ? Text("PipeBarrier<PIPE_%s>() between them", PipeName(pipe))
+                           : Text("SetFlag/WaitFlag<HardEvent::%s_%s> between them", PipeName(other.pipe), PipeName(pipe));
+  Finding& finding = s.findings.back();
+  finding.message = Text("%s (%s) %s %s [%llu, %llu), which %s (%s, line %d) %s, and nothing orders the two: %s", api,
+                         PipeName(pipe), write ? "writes" : "reads", where.c_str(), (unsigned long long)begin,
+                         (unsigned long long)end, other.api, PipeName(other.pipe), other.line,
+                         otherWrite ? "writes" : "reads", remedy.c_str());
+  finding.buffer = where;
+  finding.begin = begin;
+  finding.end = end;
+}
+
+struct Instruction {
+  const char* api;
+  int pipe;
+  Site site;
+  uint32_t sequence, place;
+  const Clock* clock;
+};
+
+inline bool Ordered(const State& s, const Instruction& i, int pipe, uint32_t sequence, bool otherWrite) {
+  if (sequence == i.sequence && pipe == i.pipe) return true;  // the instruction itself
+  if (pipe == PIPE_S && (!otherWrite || i.pipe == PIPE_S)) return true;
+  (void)s;
+  return sequence <= i.clock->at[pipe];
+}
+
+// Checks an access to UB against those before it and remembers it.
+inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
+  for (uint64_t g = begin / kGranule; g * kGranule < end; ++g) {
+    Access& last = s.writes[g];
+    if (last.sequence && last.begin < end && begin < last.end &&
+        !Ordered(s, i, s.places[last.place].pipe, last.sequence, true))
+      ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
+                 std::min<uint64_t>(end, last.end));
+    if (!write) {
+      s.reads[i.pipe][g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
+      continue;
+    }
+    for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)}) {
+      const Access& read = s.reads[p][g];
+      if (read.sequence && read.begin < end && begin < read.end && !Ordered(s, i, p, read.sequence, false))
+        ReportRace(s, i.api, i.site, i.pipe, true, read.place, false, "UB", std::max<uint64_t>(begin, read.begin),
+                   std::min<uint64_t>(end, read.end));
+    }
+    last = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
+  }
+}
+
+// Replaces what the map knew of [begin, end).
+inline void Remember(GmIntervals& map, uint64_t begin, uint64_t end, const GmAccess& access) {
+  auto it = map.upper_bound(begin);
+  if (it != map.begin()) {
+    auto before = std::prev(it);
+    if (before->second.end > begin) {
+      GmAccess rest = before->second;
+      if (before->first == begin) map.erase(before);
+      else before->second.end = begin;
+      if (rest.end > end) map.emplace(end, rest);
+    }
+  }
+  it = map.lower_bound(begin);
+  while (it != map.end() && it->first < end) {
+    GmAccess rest = it->second;
+    it = map.erase(it);
+    if (rest.end > end) {
+      map.emplace(end, rest);
+      break;
+    }
+  }
+  GmAccess fresh = access;
+  fresh.end = end;
+  map.emplace(begin, fresh);
+}
+
+inline void CheckGm(State& s, const Instruction& i, const GmIntervals& map, const Argument& a, uint64_t begin,
+                    uint64_t end, bool write, bool otherWrite, bool atomic) {
+  auto it = map.upper_bound(begin);
+  if (it != map.begin()) --it;
+  for (; it != map.end() && it->first < end; ++it) {
+    if (it->second.end <= begin) continue;
+    if (atomic && it->second.atomic) continue;
+    if (Ordered(s, i, s.places[it->second.place].pipe, it->second.sequence, otherWrite)) continue;
+    uint64_t base = uint64_t(a.base);
+    ReportRace(s, i.api, i.site, i.pipe, write, it->second.place, otherWrite, Name(a), std::max(begin, it->first) - base,
+               std::min(end, it->second.end) - base);
+  }
+}
+
+inline void OrderGm(State& s, const Instruction& i, size_t argument, uint64_t begin, uint64_t end, bool write,
+                    bool atomic) {
+  const Argument& a = s.launch->arguments[argument];
+  CheckGm(s, i, s.gmWrites[argument], a, begin, end, write, true, atomic);
+  GmAccess access{end, i.sequence, i.place, atomic};
+  if (write) {
+    for (int p : {int(PIPE_MTE2), int(PIPE_MTE3)}) CheckGm(s, i, s.gmReads[p][argument], a, begin, end, true, false, false);
+    Remember(s.gmWrites[argument], begin, end, access);
+  } else if (i.pipe != PIPE_S) {
+    Remember(s.gmReads[i.pipe][argument], begin, end, access);
+  }
+  // For races between blocks, adjacent accesses of one place are one.
+  auto& log = s.blockAccesses[argument];
+  if (!log.empty()) {
+    BlockAccess& last = log.back();
+    if (last.write == write && last.atomic == atomic && last.epoch == s.epoch && last.place == i.place && last.end == begin) {
+      last.end = end;
+      return;
+    }
+  }
+  log.push_back({begin, end, s.epoch, i.place, write, atomic});
+}
+
+// ---- events ----
+
+inline bool CheckEventId(State& s, const char* what, pipe_t from, pipe_t to, int id, Site site) {
+  if (from >= kPipes || to >= kPipes || id < 0 || id >= kEventIds) {
+    Note(s, "event-id", site, Text("%s<%s_%s>(%d): event ids are 0 to 7", what, PipeName(from), PipeName(to), id));
+    return false;
+  }
+  if (id >= 6)
+    Note(s, "event-id", site,
+         Text("%s<%s_%s>(%d): ids 6 and 7 are reserved for the framework", what, PipeName(from), PipeName(to), id));
+  return true;
+}
+
+TWIN_API void EventSet(pipe_t from, pipe_t to, int id, Site site) {
+  State& s = *tls_core->state;
+  ++s.flags;
+  if (!CheckEventId(s, "SetFlag", from, to, id, site)) return;
+  Event& event = s.events[from][to][id];
+  if (event.set)
+    Note(s, "event-set-twice", site, Text("SetFlag<%s_%s>(%d) again before the wait for the one of line %d; the device hangs",
+                                          PipeName(from), PipeName(to), id, event.site.line));
+  event.set = true;
+  event.site = site;
+  event.clock = Snapshot(s, from);
+}
+
+TWIN_API void EventWait(pipe_t from, pipe_t to, int id, Site site) {
+  State& s = *tls_core->state;
+  ++s.flags;
+  if (!CheckEventId(s, "WaitFlag", from, to, id, site)) return;
+  Event& event = s.events[from][to][id];
+  if (!event.set) {
+    Note(s, "event-wait-unset", site,
+         Text("WaitFlag<%s_%s>(%d) with no SetFlag before it; the device waits for ever", PipeName(from), PipeName(to), id));
+    return;
+  }
+  event.set = false;
+  ClockAtIssue(s, to).Join(event.clock);
+}
+
+TWIN_API int EventFetch(pipe_t from, pipe_t to, Site site) {
+  State& s = *tls_core->state;
+  for (int id = 0; id < 6; ++id)
+    if (!s.events[from][to][id].taken) return id;
+  Note(s, "event-id", site, Text("all event ids of %s_%s are taken", PipeName(from), PipeName(to)));
+  return 0;
+}
+
+TWIN_API int EventAlloc(pipe_t from, pipe_t to, Site site) {
+  int id = EventFetch(from, to, site);
+  tls_core->state->events[from][to][id].taken = true;
+  return id;
+}
+
+TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site) {
+  State& s = *tls_core->state;
+  if (!CheckEventId(s, "ReleaseEventID", from, to, id, site)) return;
+  if (!s.events[from][to][id].taken)
+    Note(s, "event-id", site, Text("ReleaseEventID<%s_%s>(%d) of an id that is not allocated", PipeName(from), PipeName(to), id));
+  s.events[from][to][id].taken = false;
+}
+
+TWIN_API void Barrier(pipe_t pipe, Site) {
+  State& s = *tls_core->state;
+  ++s.barriers;
+  BarrierOn(s, pipe);
+}
+
+TWIN_API void StampSet(Stamp& stamp, pipe_t from) {
+  Clock clock = Snapshot(*tls_core->state, from);
+  std::memcpy(stamp.clock, clock.at, sizeof(stamp.clock));
+  stamp.set = true;
+}
+
+TWIN_API void StampWait(const Stamp& stamp, pipe_t to) {
+  if (!stamp.set) return;
+  Clock clock;
+  std::memcpy(clock.at, stamp.clock, sizeof(stamp.clock));
+  ClockAtIssue(*tls_core->state, to).Join(clock);
+}
+
+inline void CheckEventsAtEnd(State& s) {
+  for (int from = 0; from < kPipes; ++from)
+    for (int to = 0; to < kPipes; ++to)
+      for (int id = 0; id < kEventIds; ++id)
+        if (s.events[from][to][id].set)
+          Note(s, "event-unwaited", s.events[from][to][id].site,
+               Text("SetFlag<%s_%s>(%d) is never waited for: the flag is still up when the next kernel starts",
+                    PipeName(from), PipeName(to), id));
+}
+
+}  // inline namespace
+}  // namespace twin

@@ -1,0 +1,219 @@
+// The runtime's state of one core: findings, counts, what is known of each byte of UB, and the order of accesses.
+#pragma once
+#include <sys/mman.h>
+#include <algorithm>
+#include <condition_variable>
+#include <csetjmp>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+#include "twin/core.h"
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+constexpr int kPipes = 6;
+constexpr int kEventIds = 8;
+constexpr uint32_t kGranule = 32;  // UB accesses are remembered per 32 bytes
+
+inline const char* PipeName(int pipe) {
+  static const char* const names[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL"};
+  return names[pipe];
+}
+
+struct Finding {
+  std::string kind, message, file, buffer, otherFile;
+  int line = 0, otherLine = 0, block = 0;
+  uint64_t begin = 0, end = 0, count = 1;
+};
+
+// The clock of a pipe: how many instructions of each pipe are known to be complete.
+struct Clock {
+  uint32_t at[kPipes] = {};
+  void Join(const Clock& other) {
+    for (int p = 0; p < kPipes; ++p) at[p] = std::max(at[p], other.at[p]);
+  }
+};
+
+// Where an instruction stands, kept once per (API, file, line).
+struct Place {
+  const char* api;
+  const char* file;
+  int line;
+  int pipe;
+};
+
+// One remembered access to a granule of UB: bytes [begin, end) by instruction `sequence` of a pipe.
+struct Access {
+  uint32_t sequence = 0;  // 0: none
+  uint32_t begin = 0, end = 0;
+  uint32_t place = 0;
+};
+
+struct Event {
+  bool set = false, taken = false;
+  Clock clock;
+  Site site = Site::Here();
+};
+
+// An interval of GM with the instruction that touched it last.
+struct GmAccess {
+  uint64_t end;
+  uint32_t sequence, place;
+  bool atomic;
+};
+using GmIntervals = std::map<uint64_t, GmAccess>;
+
+// What a block did to an argument between two SyncAlls, for races between blocks.
+struct BlockAccess {
+  uint64_t begin, end;
+  uint32_t epoch, place;
+  bool write, atomic;
+};
+
+struct Argument {
+  uint8_t* base = nullptr;
+  uint64_t bytes = 0;
+  bool writable = true, workspace = false;
+  int index = 0;
+  std::unique_ptr<uint8_t[]> written;  // of the workspace: 1 where something was stored
+};
+
+struct ApiCount {
+  uint64_t instructions = 0, repeats = 0;
+};
+
+struct PipeCount {
+  uint64_t instructions = 0, repeats = 0, bytes = 0;
+};
+
+struct Span {
+  uint64_t begin, end;
+};
+
+struct Launch;
+
+struct State {
+  Launch* launch = nullptr;
+  bool autoSync = false, initialised = false, usesEvents = false;
+  std::vector<uint8_t> ub, valid;  // valid: 1 where UB holds something the kernel put there
+
+  std::vector<Finding> findings;
+  std::unordered_map<std::string, size_t> findingIndex;
+
+  std::vector<Span> spans;  // of the call under way
+  std::vector<uint8_t> scratch;
+
+  std::vector<Place> places{Place{}};
+  std::unordered_map<uint64_t, uint32_t> placeIndex;
+  Clock clocks[kPipes];
+  uint32_t sequence[kPipes] = {};
+  std::vector<Access> writes, reads[kPipes];  // by granule; the pipe of a write is its place's
+  Event events[kPipes][kPipes][kEventIds];
+  std::vector<GmIntervals> gmWrites, gmReads[kPipes];  // by argument
+  std::vector<std::vector<BlockAccess>> blockAccesses;  // by argument
+  uint32_t epoch = 0;
+
+  PipeCount pipes[kPipes];
+  std::map<std::string, ApiCount> apis[kPipes];
+  uint64_t gmRead = 0, gmWritten = 0, scalarAccesses = 0, barriers = 0, flags = 0, syncs = 0;
+  uint32_t ubHigh = 0;
+  int keysAsked = 0, keysTaken = 0;
+  Site firstKey = Site::Here();
+};
+
+// All blocks of a launch meet here.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  int waiting = 0, target = 0, alive = 0;
+  uint64_t generation = 0;
+};
+
+struct Launch {
+  std::vector<Argument> arguments;  // arrays, then the workspace
+  std::mutex atomics;
+  Meeting meeting;
+  int blocks = 1, physicalCores = 48;
+  uint32_t arch = 2201;
+
+  // The argument whose memory, or the guard space around it, holds the address; null for a pointer from elsewhere.
+  Argument* Find(uint64_t address, uint64_t guard) {
+    for (Argument& a : arguments) {
+      uint64_t base = uint64_t(a.base);
+      if (address + guard >= base && address < base + a.bytes + guard) return &a;
+    }
+    return nullptr;
+  }
+  uint64_t guard = 0;
+};
+
+inline thread_local Core* tls_core = nullptr;
+
+inline std::string Name(const Argument& a) {
+  return a.workspace ? "the workspace" : "GM argument " + std::to_string(a.index);
+}
+
+inline std::string Format(const char* format, va_list args) {
+  char text[1024];
+  vsnprintf(text, sizeof(text), format, args);
+  return text;
+}
+inline std::string Text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+inline std::string Text(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::string text = Format(format, args);
+  va_end(args);
+  return text;
+}
+
+// Records a finding, or counts it with the one of the same kind at the same lines.
+inline bool AddFinding(State& s, const char* kind, Site site, int otherLine, const char* otherFile) {
+  std::string key = std::string(kind) + '|' + site.file + '|' + std::to_string(site.line) + '|' + std::to_string(otherLine);
+  auto [it, fresh] = s.findingIndex.emplace(key, s.findings.size());
+  if (!fresh) {
+    ++s.findings[it->second].count;
+    return false;
+  }
+  Finding finding;
+  finding.kind = kind;
+  finding.file = site.file;
+  finding.line = site.line;
+  finding.otherLine = otherLine;
+  finding.otherFile = otherFile ? otherFile : "";
+  finding.block = tls_core->block;
+  s.findings.push_back(std::move(finding));
+  return true;
+}
+
+inline void Note(State& s, const char* kind, Site site, std::string message, std::string buffer = "",
+                 uint64_t begin = 0, uint64_t end = 0) {
+  if (!AddFinding(s, kind, site, 0, nullptr)) return;
+  Finding& finding = s.findings.back();
+  finding.message = std::move(message);
+  finding.buffer = std::move(buffer);
+  finding.begin = begin;
+  finding.end = end;
+}
+
+inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
+  uint64_t key = (uint64_t(reinterpret_cast<uintptr_t>(site.file)) * 1000003u + uint64_t(site.line)) * 1000003u +
+                 uint64_t(reinterpret_cast<uintptr_t>(api)) * 8 + uint64_t(pipe);
+  auto [it, fresh] = s.placeIndex.emplace(key, uint32_t(s.places.size()));
+  if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe});
+  return it->second;
+}
+
+}  // inline namespace
+}  // namespace twin

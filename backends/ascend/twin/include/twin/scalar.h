@@ -1,0 +1,188 @@
+// half and bfloat16_t, and the conversions between number formats.
+//
+// Rounding follows the API reference's page on precision conversion: to nearest even, towards -inf, +inf or zero, half
+// away from zero, and to odd. Float to a narrower float overflows to infinity (the default INF/NaN mode of 910B); float
+// to integer and integer to narrower integer saturate; NaN becomes 0.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include "twin/macros.h"
+
+namespace AscendC {
+enum class RoundMode {
+  CAST_NONE = 0,  // exact where it can be, else like CAST_RINT
+  CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD
+};
+}
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+template <typename To, typename From>
+inline To BitCast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "BitCast needs equal sizes");
+  To to;
+  std::memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+// Branch-free, so that loops over these vectorise. Denormal halves are built by an integer conversion, because block
+// threads flush denormal floats (see runtime/launch.h).
+inline float HalfToFloat(uint16_t h) {
+  uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h & 0x7c00, mantissa = h & 0x3ff;
+  uint32_t normal = (uint32_t(h & 0x7fff) << 13) + (112u << 23);
+  uint32_t special = 0x7f800000u | (mantissa << 13);
+  uint32_t small = BitCast<uint32_t>(float(int32_t(mantissa)) * 5.9604644775390625e-08f);  // 2^-24
+  return BitCast<float>(sign | (exponent == 0 ? small : exponent == 0x7c00 ? special : normal));
+}
+
+inline uint16_t FloatToHalf(float f) {  // to nearest even
+  uint32_t bits = BitCast<uint32_t>(f), sign = (bits >> 16) & 0x8000, a = bits & 0x7fffffff;
+  uint32_t normal = (a + 0xfff + ((a >> 13) & 1) - (112u << 23)) >> 13;
+  uint32_t small = BitCast<uint32_t>(BitCast<float>(a) + 0.5f) - 0x3f000000u;  // 0.5f counts in steps of 2^-24
+  uint32_t big = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  return uint16_t(sign | (a >= 0x477ff000u ? big : a < 0x38800000u ? small : normal));
+}
+
+inline float BfloatToFloat(uint16_t b) { return BitCast<float>(uint32_t(b) << 16); }
+
+inline uint16_t FloatToBfloat(float f) {  // to nearest even
+  uint32_t bits = BitCast<uint32_t>(f);
+  uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  return uint16_t((bits & 0x7fffffff) > 0x7f800000u ? ((bits >> 16) | 0x40) : rounded);
+}
+
+// `quotient` with `remainder` dropped from it (of `unit` in all), rounded as `mode` says.
+inline uint32_t RoundMagnitude(uint32_t quotient, uint32_t remainder, uint32_t unit, bool negative,
+                               AscendC::RoundMode mode) {
+  using AscendC::RoundMode;
+  uint32_t half = unit >> 1;
+  switch (mode) {
+    case RoundMode::CAST_FLOOR: return quotient + (negative && remainder != 0);
+    case RoundMode::CAST_CEIL: return quotient + (!negative && remainder != 0);
+    case RoundMode::CAST_ROUND: return quotient + (remainder >= half);
+    case RoundMode::CAST_TRUNC: return quotient;
+    case RoundMode::CAST_ODD: return quotient | uint32_t(remainder != 0);
+    default: return quotient + (remainder > half || (remainder == half && (quotient & 1)));
+  }
+}
+
+inline uint16_t FloatToHalf(float f, AscendC::RoundMode mode) {
+  uint32_t bits = BitCast<uint32_t>(f), sign = (bits >> 16) & 0x8000, a = bits & 0x7fffffff;
+  if (a >= 0x7f800000u) return uint16_t(sign | (a > 0x7f800000u ? 0x7e00 : 0x7c00));
+  uint32_t exponent = a >> 23, q;
+  if (exponent >= 113) {  // normal halves: drop 13 bits of the mantissa
+    uint32_t shifted = a - (112u << 23);
+    q = RoundMagnitude(shifted >> 13, shifted & 0x1fff, 0x2000, sign != 0, mode);
+  } else if (exponent >= 89) {  // denormal halves, in steps of 2^-24
+    uint32_t mantissa = (a & 0x7fffff) | 0x800000, drop = 126 - exponent;
+    q = RoundMagnitude(mantissa >> drop, mantissa & ((1u << drop) - 1), 1u << drop, sign != 0, mode);
+  } else {  // below half of the least denormal
+    q = RoundMagnitude(0, a != 0, 4, sign != 0, mode);
+  }
+  if (q > 0x7c00) q = 0x7c00;
+  return uint16_t(sign | q);
+}
+
+inline uint16_t FloatToBfloat(float f, AscendC::RoundMode mode) {
+  uint32_t bits = BitCast<uint32_t>(f), sign = (bits >> 16) & 0x8000, a = bits & 0x7fffffff;
+  if (a >= 0x7f800000u) return uint16_t(sign | (a > 0x7f800000u ? 0x7fc0 : 0x7f80));
+  return uint16_t(sign | RoundMagnitude(a >> 16, a & 0xffff, 0x10000, sign != 0, mode));
+}
+
+// A real number rounded to a whole one.
+inline double RoundWhole(double x, AscendC::RoundMode mode) {
+  using AscendC::RoundMode;
+  switch (mode) {
+    case RoundMode::CAST_FLOOR: return std::floor(x);
+    case RoundMode::CAST_CEIL: return std::ceil(x);
+    case RoundMode::CAST_ROUND: return std::round(x);
+    case RoundMode::CAST_TRUNC: return std::trunc(x);
+    default: return std::nearbyint(x);
+  }
+}
+
+template <typename Int>
+inline Int Saturate(double x) {
+  using Limits = std::numeric_limits<Int>;
+  if (x != x) return 0;
+  if (x <= double(Limits::min())) return Limits::min();
+  if (x >= double(Limits::max())) return Limits::max();
+  return Int(x);
+}
+
+}  // inline namespace
+}  // namespace twin
+
+// The 16-bit IEEE float. Arithmetic rounds after each operation, as the device does.
+struct half {
+  uint16_t bits;
+  half() = default;
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  half(T value) : bits(twin::FloatToHalf(float(value))) {}
+  operator float() const { return twin::HalfToFloat(bits); }
+};
+
+// Both operands must be half: mixed expressions go through float, as the usual conversions do on the device.
+#define TWIN_HALF_OP(op)                                                                                       \
+  template <typename A, typename B,                                                                            \
+            typename = std::enable_if_t<std::is_same<A, half>::value && std::is_same<B, half>::value>>         \
+  inline half operator op(A a, B b) {                                                                          \
+    return half(float(a) op float(b));                                                                         \
+  }
+TWIN_HALF_OP(+)
+TWIN_HALF_OP(-)
+TWIN_HALF_OP(*)
+TWIN_HALF_OP(/)
+#undef TWIN_HALF_OP
+inline half operator-(half a) {
+  half result;
+  result.bits = uint16_t(a.bits ^ 0x8000);
+  return result;
+}
+
+// The upper half of a float. 910B has no arithmetic on it, scalar or vector: it is loaded, cast and stored.
+struct bfloat16_t {
+  uint16_t bits;
+  bfloat16_t() = default;
+#if __NPU_ARCH__ == 3510
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  bfloat16_t(T value) : bits(twin::FloatToBfloat(float(value))) {}
+  operator float() const { return twin::BfloatToFloat(bits); }
+#endif
+};
+
+namespace AscendC {
+inline float ToFloat(const bfloat16_t& value) { return twin::BfloatToFloat(value.bits); }
+inline bfloat16_t ToBfloat16(const float& value) {
+  bfloat16_t result;
+  result.bits = twin::FloatToBfloat(value);
+  return result;
+}
+
+// Two 4-bit integers share a byte, the lower index in the lower bits; tensors of it count nibbles.
+struct int4b_t {
+  uint8_t bits;
+};
+}  // namespace AscendC
+
+namespace twin {
+inline namespace TWIN_ABI {
+// The type in which an element is computed with.
+template <typename T> struct ComputeOf { using type = T; };
+template <> struct ComputeOf<half> { using type = float; };
+template <> struct ComputeOf<bfloat16_t> { using type = float; };
+template <typename T> using Compute = typename ComputeOf<T>::type;
+
+template <typename T> inline Compute<T> Load(const T& value) { return value; }
+template <> inline float Load(const half& value) { return HalfToFloat(value.bits); }
+template <> inline float Load(const bfloat16_t& value) { return BfloatToFloat(value.bits); }
+inline void Store(half& to, float value) { to.bits = FloatToHalf(value); }
+inline void Store(bfloat16_t& to, float value) { to.bits = FloatToBfloat(value); }
+template <typename T> inline void Store(T& to, T value) { to = value; }
+
+template <typename T, typename... Allowed>
+inline constexpr bool OneOf = (std::is_same<T, Allowed>::value || ...);
+}  // inline namespace
+}  // namespace twin

@@ -1,0 +1,179 @@
+// LocalTensor and GlobalTensor: typed views of a core's unified buffer and of GM.
+#pragma once
+#include "twin/params.h"
+#include "twin/scalar.h"
+
+namespace AscendC {
+
+template <typename T> class LocalTensor;
+
+}  // namespace AscendC
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+template <typename T> inline constexpr uint64_t BytesOf(uint64_t count) { return count * sizeof(T); }
+template <> inline constexpr uint64_t BytesOf<AscendC::int4b_t>(uint64_t count) { return (count + 1) / 2; }
+
+// How the twin looks into a view; kernels have no use for it.
+struct View {
+  uint64_t address = 0;  // UB offset, or GM address
+  uint64_t low = 0, high = 0;
+};
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+// A view of UB: `count` elements of T from a byte address. All VEC positions are the same memory.
+template <typename T>
+class LocalTensor {
+ public:
+  using PrimType = T;
+  LocalTensor() = default;
+  LocalTensor(TPosition position, uint32_t address, uint32_t count, twin::Site site = twin::Site::Here())
+      : position_(position), address_(address), low_(address), high_(address + twin::BytesOf<T>(count)),
+        count_(count) {
+    twin::NewLocal(low_, high_, site);
+  }
+
+  LocalTensor operator[](const uint32_t offset) const {
+    LocalTensor view = *this;
+    view.address_ += uint32_t(twin::BytesOf<T>(offset));
+    view.count_ = offset < count_ ? count_ - offset : 0;
+    return view;
+  }
+
+  T GetValue(const uint32_t index, twin::Site site = twin::Site::Here()) const {
+    static_assert(!std::is_same<T, int4b_t>::value, "an int4b_t tensor has no scalar access");
+    twin::Call call("GetValue", PIPE_S, site);
+    uint64_t at = address_ + uint64_t(index) * sizeof(T);
+    call.Ub("src", false, at, sizeof(T), low_, high_, sizeof(T));
+    T value{};
+    if (call.Issue()) std::memcpy(&value, call.core.ub + at, sizeof(T));
+    return value;
+  }
+
+  // The value converts to T, as on the device: SetValue(0, 1) on a float tensor is fine.
+  template <typename U>
+  void SetValue(const uint32_t index, const U value, twin::Site site = twin::Site::Here()) const {
+    static_assert(std::is_convertible<U, T>::value, "the value does not convert to the tensor's type");
+    twin::Call call("SetValue", PIPE_S, site);
+    uint64_t at = address_ + uint64_t(index) * sizeof(T);
+    call.Ub("dst", true, at, sizeof(T), low_, high_, sizeof(T));
+    T converted = static_cast<T>(value);
+    if (call.Issue()) std::memcpy(call.core.ub + at, &converted, sizeof(T));
+  }
+
+  template <typename U>
+  LocalTensor<U> ReinterpretCast() const {
+    LocalTensor<U> view;
+    view.position_ = position_;
+    view.address_ = address_;
+    view.low_ = low_;
+    view.high_ = high_;
+    view.count_ = uint32_t(twin::BytesOf<T>(count_) / sizeof(U) * (std::is_same<U, int4b_t>::value ? 2 : 1));
+    return view;
+  }
+
+  uint32_t GetSize() const { return count_; }
+  uint32_t GetLength() const { return uint32_t(twin::BytesOf<T>(count_)); }
+  void SetSize(const uint32_t count) { count_ = count; }
+  TPosition GetPosition() const { return position_; }
+  uint64_t GetPhyAddr() const { return address_; }
+  void SetAddrWithOffset(const LocalTensor<T>& from, uint32_t offset) { *this = from[offset]; }
+
+  twin::View View() const { return {address_, low_, high_}; }
+  // For the twin's allocators: a view of a buffer larger than the view.
+  static LocalTensor In(TPosition position, uint32_t address, uint32_t count, uint32_t low, uint32_t high) {
+    LocalTensor view;
+    view.position_ = position;
+    view.address_ = address;
+    view.count_ = count;
+    view.low_ = low;
+    view.high_ = high;
+    return view;
+  }
+
+ private:
+  template <typename U> friend class LocalTensor;
+  TPosition position_ = TPosition::VECCALC;
+  uint32_t address_ = 0;
+  uint64_t low_ = 0, high_ = 0;
+  uint32_t count_ = 0;
+};
+
+// A view of GM. With a size, accesses beyond it are findings even inside the kernel argument.
+template <typename T>
+class GlobalTensor {
+ public:
+  using PrimType = T;
+  GlobalTensor() = default;
+  void SetGlobalBuffer(__gm__ T* buffer, uint64_t count) {
+    SetGlobalBuffer(buffer);
+    high_ = uint64_t(buffer) + twin::BytesOf<T>(count);
+    count_ = count;
+  }
+  void SetGlobalBuffer(__gm__ T* buffer) {
+    buffer_ = buffer;
+    low_ = uint64_t(buffer);
+    high_ = ~0ull;
+    count_ = 0;
+  }
+
+  GlobalTensor operator[](const uint64_t offset) const {
+    GlobalTensor view = *this;
+    view.buffer_ = reinterpret_cast<T*>(uint64_t(buffer_) + twin::BytesOf<T>(offset));
+    view.count_ = offset < count_ ? count_ - offset : 0;
+    return view;
+  }
+
+  T GetValue(const uint64_t index, twin::Site site = twin::Site::Here()) const {
+    twin::Call call("GetValue", PIPE_S, site);
+    uint64_t at = uint64_t(buffer_) + index * sizeof(T);
+    call.Gm("src", false, at, 1, sizeof(T), 0, low_, high_);
+    T value{};
+    if (call.Issue()) std::memcpy(&value, reinterpret_cast<const void*>(at), sizeof(T));
+    return value;
+  }
+
+  void SetValue(const uint64_t index, T value, twin::Site site = twin::Site::Here()) {
+    twin::Call call("SetValue", PIPE_S, site);
+    uint64_t at = uint64_t(buffer_) + index * sizeof(T);
+    call.Gm("dst", true, at, 1, sizeof(T), 0, low_, high_);
+    if (call.Issue()) std::memcpy(reinterpret_cast<void*>(at), &value, sizeof(T));
+  }
+
+  // A hint about the L2 cache, which the twin does not model: results do not depend on it.
+  template <CacheRwMode mode = CacheRwMode::RW>
+  void SetL2CacheHint(CacheMode) {}
+
+  template <typename U>
+  GlobalTensor<U> ReinterpretCast() const {
+    GlobalTensor<U> view;
+    view.buffer_ = reinterpret_cast<U*>(buffer_);
+    view.low_ = low_;
+    view.high_ = high_;
+    view.count_ = twin::BytesOf<T>(count_) / sizeof(U);
+    return view;
+  }
+
+  uint64_t GetSize() const { return count_; }
+  const __gm__ T* GetPhyAddr() const { return buffer_; }
+  __gm__ T* GetPhyAddr(const uint64_t offset) const { return buffer_ + offset; }
+  twin::View View() const { return {uint64_t(buffer_), low_, high_}; }
+
+ private:
+  template <typename U> friend class GlobalTensor;
+  T* buffer_ = nullptr;
+  uint64_t low_ = 0, high_ = ~0ull, count_ = 0;
+};
+
+// The block's number and the launch's size; a vector-only kernel counts vector cores.
+inline int64_t GetBlockIdx() { return twin::ThisCore().block; }
+inline int64_t GetBlockNum() { return twin::ThisCore().blocks; }
+inline int64_t GetSubBlockIdx() { return 0; }
+inline int64_t GetSubBlockNum() { return 1; }
+
+}  // namespace AscendC

@@ -1,0 +1,268 @@
+"""Building a kernel and launching it."""
+
+import ctypes
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from jascend.backends.ascend.twin import toolchain
+from jascend.backends.ascend.twin.targets import Target, target_of
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the device would not forgive, or would do differently from what the kernel expects.
+
+    Attributes:
+        kind: the rule, such as "gm-out-of-bounds" or "missing-sync".
+        message: what happened, for a person.
+        kernel_line, kernel_file: the call in the kernel's source (line 0 where there is no one call).
+        block: the first block on which it happened.
+        buffer: "UB", "GM argument 2", "the workspace", or "".
+        byte_range: the bytes of that buffer, [begin, end), or None.
+        other_line, other_file: for races, the access that came first; else 0 and "".
+        count: how often, over all blocks.
+    """
+
+    kind: str
+    message: str
+    kernel_line: int
+    kernel_file: str
+    block: int
+    buffer: str = ""
+    byte_range: tuple[int, int] | None = None
+    other_line: int = 0
+    other_file: str = ""
+    count: int = 1
+
+    def __str__(self) -> str:
+        place = f"{self.kernel_file}:{self.kernel_line}: " if self.kernel_line else ""
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{place}{self.kind}: {self.message} [block {self.block}]{times}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a launch gave.
+
+    Attributes:
+        outputs: the arrays of the launch, written in place.
+        findings: what the checker found; empty for a sound kernel.
+        report: counts, as plain data. `report["blocks"]` has one entry a block: `gm_read_bytes`, `gm_write_bytes`,
+            `ub_bytes` (the highest UB address used), `flags`, `barriers`, `syncs`, and per pipe (`pipes["V"]`, "S",
+            "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
+            API. `report["total"]` sums bytes, instructions and repeats over blocks.
+    """
+
+    outputs: list
+    findings: list[Finding]
+    report: dict = field(repr=False)
+
+    def describe(self) -> str:
+        """The findings, one a line."""
+        return "\n".join(map(str, self.findings))
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("writable", ctypes.c_uint32),
+                ("alias", ctypes.c_uint32)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64), ("tiling_bytes", ctypes.c_uint64),
+                ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32), ("check", ctypes.c_uint32),
+                ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32), ("ub_bytes", ctypes.c_uint32),
+                ("physical_cores", ctypes.c_uint32)]
+
+
+_runtimes: dict[Path, ctypes.CDLL] = {}
+_runtimes_lock = threading.Lock()
+
+
+def _load_runtime() -> ctypes.CDLL:
+    path = toolchain.runtime_object()
+    with _runtimes_lock:
+        if path not in _runtimes:
+            # Global, because kernels are linked without it; its symbols carry the version in their namespace.
+            library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+            library.jascend_twin_run.restype = ctypes.c_void_p
+            library.jascend_twin_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Array), ctypes.c_uint32,
+                                                 ctypes.POINTER(_Options)]
+            library.jascend_twin_free.argtypes = [ctypes.c_void_p]
+            _runtimes[path] = library
+        return _runtimes[path]
+
+
+def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] = (),
+          defines: Mapping[str, object] | None = None, target: str = "ascend910b") -> "Library":
+    """Compiles an Ascend C source for the host.
+
+    Args:
+        source: path of the source, which includes "kernel_operator.h".
+        include_dirs: further directories to look for headers in.
+        defines: preprocessor definitions, name to value (None or "" for a bare name).
+        target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
+
+    Returns:
+        A Library. Results are cached on disk ($JASCEND_CACHE_DIR, else ~/.cache/jascend), by content.
+
+    Raises:
+        CompilerNotFound: there is no C++ compiler.
+        CompileError: the source does not compile; the message is the compiler's text.
+        FileNotFoundError, ValueError: no such source, no such target.
+    """
+    known = target_of(target)
+    path = Path(source).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"no kernel source {os.fspath(source)!r}")
+    directories = tuple(Path(directory).resolve() for directory in include_dirs)
+    texts = {name: "" if value is None else str(value) for name, value in (defines or {}).items()}
+    return Library(toolchain.kernel_object(path, directories, texts, known.arch), path, known, _load_runtime())
+
+
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def _parameters(source: Path, entry: str) -> list[str] | None:
+    """The parameters of the entry as its source spells them, or None where a macro hides them."""
+    text = _COMMENTS.sub(" ", source.read_text(errors="replace"))
+    match = re.search(rf"__global__[^;{{}}()]*\bvoid\s+{re.escape(entry)}\s*\(([^()]*)\)", text)
+    if not match:
+        return None
+    return [part.strip() for part in match[1].split(",") if part.strip() and part.strip() != "void"]
+
+
+class Library:
+    """A built kernel source.
+
+    Attributes:
+        path: the shared object.
+        source: the kernel's source.
+        target: what it was built for.
+    """
+
+    def __init__(self, path: Path, source: Path, target: Target, runtime: ctypes.CDLL):
+        self.path, self.source, self.target = path, source, target
+        self._runtime = runtime
+        self._library = ctypes.CDLL(str(path))
+
+    def launch(self, entry: str, arrays: Sequence[np.ndarray], tiling: bytes | None = None, tiling_key: int = 0,
+               workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False) -> Run:
+        """Runs a kernel, once for each block.
+
+        The kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR tiling)`: one
+        pointer an array, in order, then the two that framework kernels always have.
+
+        Args:
+            entry: the kernel's name.
+            arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs are
+                written in place. The same array may be given twice. A read-only array can only be an input.
+            tiling: the tiling struct's bytes.
+            tiling_key: what TILING_KEY_IS compares with.
+            workspace_bytes: size of the workspace; its contents are undefined at the start.
+            blocks: number of blocks, one a vector core.
+            check: look for faults. Without, only accesses outside the arrays and UB are still held back.
+            auto_sync: take dependences between vector instructions as ordered, as `--cce-auto-sync` orders them.
+
+        Returns:
+            A Run with outputs, findings and report.
+
+        Raises:
+            ValueError: unknown entry, arrays that do not fit the entry, arrays that are not contiguous or overlap, or a
+                read-only array that the kernel writes.
+        """
+        function = self._entry(entry, len(arrays))
+        described = _describe(arrays)
+        if blocks < 1 or blocks > 4096:
+            raise ValueError(f"blocks is {blocks}; 1 to 4096 are possible")
+        if workspace_bytes < 0:
+            raise ValueError(f"workspace_bytes is {workspace_bytes}")
+        data = bytes(tiling) if tiling is not None else b""
+        options = _Options(tiling_key, workspace_bytes, len(data), data, blocks, check, auto_sync, self.target.arch,
+                           self.target.ub_bytes, self.target.vector_cores)
+        text = self._runtime.jascend_twin_run(function, described, len(arrays), ctypes.byref(options))
+        if not text:
+            raise MemoryError("the twin's runtime has no memory for its report")
+        try:
+            result = json.loads(ctypes.string_at(text).decode(errors="replace"))
+        finally:
+            self._runtime.jascend_twin_free(text)
+        if "error" in result:
+            raise MemoryError(f"the twin could not run {entry}: {result['error']}")
+        findings = _merge(result["findings"])
+        for finding in findings:
+            if finding.kind == "read-only":
+                raise ValueError(f"{finding.kernel_file}:{finding.kernel_line}: {finding.message}; no output was written")
+        return Run(list(arrays), findings, {"blocks": result["blocks"], "total": _total(result["blocks"])})
+
+    def _entry(self, entry: str, count: int) -> int:
+        parameters = _parameters(self.source, entry)
+        try:
+            function = getattr(self._library, entry)
+        except AttributeError:
+            raise ValueError(f'{self.source} has no kernel {entry!r}: it must be extern "C" __global__') from None
+        if parameters is not None:
+            odd = [p for p in parameters if not re.match(r"(GM_ADDR|(__gm__\s+)?[\w:]+\s*\*|__gm__)", p)]
+            if odd:
+                raise ValueError(f"{entry} takes {odd[0]!r} by value; the twin passes GM pointers only")
+            if len(parameters) != count + 2:
+                raise ValueError(f"{entry} takes {len(parameters)} pointers, of which the last two are the workspace and "
+                                 f"the tiling: {len(parameters) - 2} arrays, not {count}")
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _describe(arrays: Sequence[np.ndarray]) -> ctypes.Array:
+    described = (_Array * max(len(arrays), 1))()
+    extents: list[tuple[int, int]] = []
+    for i, array in enumerate(arrays):
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"argument {i} is a {type(array).__name__}, not a NumPy array")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"argument {i} of shape {array.shape} is not C-contiguous (strides {array.strides}); "
+                             "results could not be written in place: pass np.ascontiguousarray(x)")
+        if array.dtype.hasobject:
+            raise ValueError(f"argument {i} has dtype {array.dtype}, which holds Python objects")
+        begin = array.ctypes.data
+        extent, alias = (begin, begin + array.nbytes), i
+        for k, other in enumerate(extents):
+            if extent == other and array.nbytes:
+                alias = int(described[k].alias)
+                break
+            if extent[0] < other[1] and other[0] < extent[1]:
+                raise ValueError(f"arguments {k} and {i} overlap in memory without being the same array")
+        extents.append(extent)
+        described[i] = _Array(begin, array.nbytes, array.flags.writeable, alias)
+    return described
+
+
+def _merge(raw: list[dict]) -> list[Finding]:
+    """Findings of one kind at the same lines are one, with a count."""
+    merged: dict[tuple, Finding] = {}
+    for item in raw:
+        extent = (item["begin"], item["end"]) if item["end"] > item["begin"] else None
+        finding = Finding(item["kind"], item["message"], item["line"], item["file"], item["block"], item["buffer"],
+                          extent, item["other_line"], item["other_file"], item["count"])
+        key = (finding.kind, finding.kernel_file, finding.kernel_line, finding.other_file, finding.other_line)
+        if key in merged:
+            first = merged[key]
+            finding = Finding(**{**first.__dict__, "count": first.count + finding.count})
+        merged[key] = finding
+    return list(merged.values())
+
+
+def _total(blocks: list[dict]) -> dict:
+    total: dict = {"gm_read_bytes": 0, "gm_write_bytes": 0, "instructions": {}, "repeats": 0, "copies": 0}
+    for block in blocks:
+        total["gm_read_bytes"] += block["gm_read_bytes"]
+        total["gm_write_bytes"] += block["gm_write_bytes"]
+        for pipe, counts in block["pipes"].items():
+            total["instructions"][pipe] = total["instructions"].get(pipe, 0) + counts["instructions"]
+            total["repeats"] += counts["repeats"]
+            total["copies"] += counts["instructions"] if pipe.startswith("MTE") else 0
+    return total

@@ -1,0 +1,158 @@
+"""Finding the C++ compiler, and shared objects cached by content.
+
+A cache entry's name is a hash of everything that decides the result: the preprocessed-in files' contents, the flags, the
+compiler and its version. An entry is written under a temporary name and renamed, so that processes that build the same
+thing at the same time each end with a complete file.
+"""
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+INCLUDE = Path(__file__).parent / "include"
+
+# -O3 for its vectoriser; no contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility keeps
+# two kernels' copies of one template apart.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
+         "-fno-trapping-math", "-fno-strict-aliasing", "-Wno-attributes", "-Wno-unknown-pragmas")
+LINK = ("-shared",) + (("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ())
+
+
+class CompilerNotFound(RuntimeError):
+    """There is no C++17 compiler to build kernels with."""
+
+
+class CompileError(RuntimeError):
+    """The compiler refused a source; the text is the compiler's."""
+
+
+def compiler() -> list[str]:
+    """The command of the C++ compiler: $CXX, else g++, else clang++. Raises CompilerNotFound."""
+    chosen = os.environ.get("CXX")
+    for candidate in [chosen] if chosen else ["g++", "clang++"]:
+        command = shlex.split(candidate)
+        path = shutil.which(command[0])
+        if path:
+            return [path, *command[1:]]
+    looked = f"CXX={chosen!r}" if chosen else "$CXX (not set), g++ and clang++"
+    raise CompilerNotFound(
+        f"no C++ compiler: looked for {looked} on PATH={os.environ.get('PATH', '')!r}. Kernels run on the CPU through "
+        "one that knows C++17. Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; macOS: xcode-select "
+        "--install; conda: conda install cxx-compiler. Or set CXX."
+    )
+
+
+def cache_directory() -> Path:
+    """Where built objects are kept: $JASCEND_CACHE_DIR, else ~/.cache/jascend."""
+    chosen = os.environ.get("JASCEND_CACHE_DIR")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "jascend"
+
+
+@functools.lru_cache(maxsize=8)
+def _version(path: str, stamp: int) -> str:
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def compiler_identity(command: list[str]) -> str:
+    path = Path(command[0]).resolve()
+    return " ".join(command) + "\n" + _version(str(path), path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)
+def _digest_of_tree(root: Path, stamp: tuple) -> str:
+    digest = hashlib.sha256()
+    for name, _ in stamp:
+        digest.update(name.encode() + b"\0" + (root / name).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def headers_digest() -> str:
+    """Hash of the twin's own headers."""
+    files = sorted(path for path in INCLUDE.rglob("*.h"))
+    stamp = tuple((str(path.relative_to(INCLUDE)), (path.stat().st_mtime_ns, path.stat().st_size)) for path in files)
+    return _digest_of_tree(INCLUDE, stamp)
+
+
+_INCLUDE_LINE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
+
+
+def included_files(source: Path, include_dirs: tuple[Path, ...]) -> list[Path]:
+    """The files that `source` includes, directly or not, and that the compiler would find beside the includer or in
+    `include_dirs`. Conditional includes count as included: a file too many only makes the key stricter."""
+    found: dict[Path, None] = {}
+    pending = [source]
+    while pending:
+        current = pending.pop()
+        for match in _INCLUDE_LINE.finditer(current.read_bytes()):
+            name = os.fsdecode(match[1] or match[2])
+            for base in (current.parent, *include_dirs):
+                path = (base / name).resolve()
+                if path.is_file():
+                    if path not in found:
+                        found[path] = None
+                        pending.append(path)
+                    break
+    return sorted(found)
+
+
+def _run(command: list[str], what: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise CompileError(f"{what} does not compile:\n{result.stderr or result.stdout}")
+
+
+def compile_shared(key: str, stem: str, arguments: list[str], what: str) -> Path:
+    """The shared object for `key`, built with the compiler's `arguments` unless the cache has it."""
+    directory = cache_directory() / "twin"
+    target = directory / f"{stem}-{key[:32]}.so"
+    if target.exists():
+        return target
+    directory.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{stem}-", suffix=".so", dir=directory)
+    os.close(handle)
+    try:
+        _run([*compiler(), *arguments, *LINK, "-o", temporary], what)
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, target)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return target
+
+
+def abi_name() -> str:
+    """Name of the inline namespace that keeps different versions of the runtime in one process apart."""
+    identity = headers_digest() + compiler_identity(compiler())
+    return "v" + hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def runtime_object() -> Path:
+    """The runtime as a shared object."""
+    abi = abi_name()
+    key = hashlib.sha256(f"{abi}\n{FLAGS}\n{LINK}".encode()).hexdigest()
+    with tempfile.TemporaryDirectory(prefix="jascend-") as directory:
+        source = Path(directory) / "runtime.cpp"
+        source.write_text('#include "twin/runtime/runtime.h"\n')
+        arguments = [*FLAGS, "-pthread", "-D__NPU_ARCH__=2201", f"-DTWIN_ABI={abi}", f"-I{INCLUDE}", str(source)]
+        return compile_shared(key, "runtime", arguments, "the twin's runtime")
+
+
+def kernel_object(source: Path, include_dirs: tuple[Path, ...], defines: dict[str, str], arch: int) -> Path:
+    """A kernel's source as a shared object that needs the runtime loaded."""
+    abi = abi_name()
+    flags = [*FLAGS, f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
+    flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
+    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, str(source)]).encode())
+    digest.update(source.read_bytes())
+    for path in included_files(source, include_dirs):
+        digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
+    directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs)]
+    arguments = [*flags, *directories, "-x", "c++", str(source)]
+    return compile_shared(digest.hexdigest(), source.stem, arguments, str(source))
