@@ -65,6 +65,7 @@ class Result:
     name: str
     type: str
     doc: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class Op:
     def segmented(self) -> bool:
         """Whether the op carries `operandSegmentSizes`: with an optional operand, positions alone do not tell."""
         return any(operand.optional for operand in self.operands)
+
+    @property
+    def results_segmented(self) -> bool:
+        """Whether the op carries `resultSegmentSizes`."""
+        return any(result.optional for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ def _irdl_operation(op: Op) -> str:
         return union
 
     operands = [f"{o.name}: {'optional ' if o.optional else ''}{constrain(o.type)}" for o in op.operands]
-    results = [f"{r.name}: {constrain(r.type)}" for r in op.results]
+    results = [f"{r.name}: {'optional ' if r.optional else ''}{constrain(r.type)}" for r in op.results]
     attributes = []
     for attribute in op.attributes:
         if attribute.optional:
@@ -207,15 +213,15 @@ def _op_class(dialect: str, op: Op) -> type[ir.OpView]:
         namespace[operand.name] = property(_operand_getter(op, position), doc=operand.doc)
     for position, result in enumerate(op.results):
         if result.name not in namespace:
-            namespace[result.name] = property(_result_getter(position), doc=result.doc)
+            namespace[result.name] = property(_result_getter(op, position), doc=result.doc)
     for attribute in op.attributes:
         namespace[attribute.name] = property(_attribute_getter(attribute.name), doc=attribute.doc)
     return type(op.class_name, (ir.OpView,), namespace)
 
 
-def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type] = (), loc=None, ip=None, **attributes):
-    """Creates the op at the insertion point. Operands in the definition's order, None where an optional one is absent;
-    attributes as MLIR attributes or Python str, bool, int and float."""
+def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = (), loc=None, ip=None, **attributes):
+    """Creates the op at the insertion point. Operands and result types in the definition's order, None where an optional
+    one is absent; attributes as MLIR attributes or Python str, bool, int and float."""
     definition: Op = cls.definition
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)
@@ -227,9 +233,11 @@ def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type] = (), loc
     named = {name: _attribute(value) for name, value in attributes.items() if value is not None}
     if definition.segmented:
         named["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(value is not None) for value in operands])
+    if definition.results_segmented:
+        named["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(type_ is not None) for type_ in results])
     operation = ir.Operation.create(
         cls.OPERATION_NAME,
-        results=list(results),
+        results=[type_ for type_ in results if type_ is not None],
         operands=[value for value in operands if value is not None],
         attributes=named,
         loc=loc,
@@ -264,8 +272,16 @@ def _operand_getter(op: Op, position: int):
     return get
 
 
-def _result_getter(position: int):
-    return lambda self: self.operation.results[position]
+def _result_getter(op: Op, position: int):
+    def get(self):
+        if not op.results_segmented:
+            return self.operation.results[position]
+        sizes = ir.DenseI32ArrayAttr(self.operation.attributes["resultSegmentSizes"])
+        if not sizes[position]:
+            return None
+        return self.operation.results[sum(sizes[i] for i in range(position))]
+
+    return get
 
 
 def _attribute_getter(name: str):
@@ -296,7 +312,7 @@ def _reference_of(dialect: str, op: Op) -> list[str]:
         lines += [op.description, ""]
     rows = [("operand", o.name, o.type + (" (optional)" if o.optional else ""), o.doc) for o in op.operands]
     rows += [("attribute", a.name, _attribute_type(a), a.doc) for a in op.attributes]
-    rows += [("result", r.name, r.type, r.doc) for r in op.results]
+    rows += [("result", r.name, r.type + (" (optional)" if r.optional else ""), r.doc) for r in op.results]
     if rows:
         lines += ["| | name | type | meaning |", "|---|---|---|---|"]
         lines += [f"| {kind} | `{name}` | {type_} | {doc} |" for kind, name, type_, doc in rows]

@@ -27,8 +27,8 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2):
 
     Args:
         primitive: a primitive whose operands all carry the same leading batch dimensions.
-        describe: `describe(**params) -> (attributes, segments)`. Attributes are a dict of Python bools and strings.
-            Segments has one count for each operand the operation can have, 0 where it is absent, or is None when no
+        describe: `describe(**params) -> (attributes, segments)`. Attributes are a dict of Python bools, ints, floats,
+            strings, and tuples of ints (`resultSegmentSizes` of an operation with optional results). Segments has one count for each operand the operation can have, 0 where it is absent, or is None when no
             operand is optional. Result types follow the avals.
         rank: rank of the operation's first operand, or None when the operation takes any rank.
     """
@@ -70,4 +70,12 @@ def _ascend_op(ctx, name, operands, attributes, segments):
 
 
 def _attribute(ir, value):
-    return ir.BoolAttr.get(value) if isinstance(value, bool) else ir.StringAttr.get(value)
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, float):
+        return ir.FloatAttr.get_f32(value)
+    if isinstance(value, tuple):
+        return ir.DenseI32ArrayAttr.get(value)
+    return ir.StringAttr.get(value)

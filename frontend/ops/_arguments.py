@@ -65,3 +65,39 @@ def parameter_shaped(value, rows, dtype):
 
 def parameter_operand(value, batch, dtype):
     return value.broadcast(batch, dtype) if isinstance(value, Scalar) else value
+
+
+def static_int(operator, argument, value, low=-(2**63), high=2**63 - 1):
+    """A Python int within [low, high] that is known when the call is traced."""
+    _check_static(operator, argument, value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ParamInvalid(operator, argument, f"must be an integer, but is {value!r} ({type(value).__name__})")
+    if not low <= value <= high:
+        raise ParamInvalid(operator, argument, f"must be from {low} to {high}, but is {value}")
+    return int(value)
+
+
+def static_float(operator, argument, value):
+    """A Python float that is known when the call is traced."""
+    _check_static(operator, argument, value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ParamInvalid(operator, argument, f"must be a number, but is {value!r} ({type(value).__name__})")
+    return float(value)
+
+
+def static_bool(operator, argument, value):
+    """A Python bool that is known when the call is traced."""
+    _check_static(operator, argument, value)
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParamInvalid(operator, argument, f"must be True or False, but is {value!r} ({type(value).__name__})")
+    return bool(value)
+
+
+def _check_static(operator, argument, value):
+    if isinstance(value, jax.core.Tracer):
+        raise ParamInvalid(
+            operator,
+            argument,
+            f"decides what is computed and must be a Python value, but is traced ({value.aval}); "
+            f"list it in static_argnames of jax.jit, or bind it with functools.partial",
+        )
