@@ -121,8 +121,8 @@ def _verify_cast(op) -> None:
 
 def _verify_duplicate(op) -> None:
     _in_space(op, dst="ub")
-    _elements(op, ("f32", "i32", "ui16"), "dst")
-    if op.scalar.type != ir.MemRefType(op.dst.type).element_type and _element(op.dst) != "ui16":
+    _elements(op, ("f32", "i32", "bf16", "f16"), "dst")
+    if op.scalar.type != ir.MemRefType(op.dst.type).element_type:
         raise VerifyError(f"'scalar' must be {_element(op.dst)}, got {op.scalar.type}")
 
 

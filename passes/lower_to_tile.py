@@ -122,7 +122,7 @@ def _lower_kernel(kernel: func.FuncOp, tile: int, remarks) -> None:
     replaced = ("function_type", "arg_attrs", "res_attrs")
     attributes = {name: kernel.attributes[name] for name in kernel.attributes if name not in replaced}
     with ir.InsertionPoint(kernel):
-        lowered = func.FuncOp(kernel.name.value, (types, []))
+        lowered = func.FuncOp(kernel.name.value, (types, []), loc=op.location)
         for name, attribute in attributes.items():
             lowered.attributes[name] = attribute
         block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))

@@ -172,7 +172,14 @@ def _report_left(function: ir.OpView) -> bool:
     for view in function.regions[0].blocks[0].operations:
         op = view.operation
         runs = op.name in ("func.return", *VIEWS) or LAUNCH in op.attributes or op.name.startswith("ascend.")
-        if not runs:
+        if not runs and not _only_feeds_computation(op):
             emit_error(op, f"unsupported operation '{_label(op)}': its result is needed outside the kernels of the operators")
             left = True
     return left
+
+
+def _only_feeds_computation(op: ir.Operation) -> bool:
+    """A constant or a shape that an op uses which is reported itself."""
+    if op.name not in ("arith.constant", "tensor.empty"):
+        return False
+    return all(use.owner.name != "func.return" for use in op.results[0].uses)

@@ -1,0 +1,30 @@
+// RUN: jascend-opt %s --allow-unregistered-dialect --import --split-input-file 2>&1 | FileCheck %s
+
+// What JAX adds to modules and functions goes.
+// CHECK-LABEL: module @jit_next_token {
+// CHECK:         func.func public @main(%arg0: tensor<2x8xf32>, %arg1: tensor<2xi32>) -> tensor<2x8xf32> {
+// CHECK-NEXT:      %[[OUT:.*]] = "ascend.apply_top_k_top_p"(%arg0, %arg1)
+// CHECK-NEXT:      return %[[OUT]]
+module @jit_next_token attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<2x8xf32> {jax.buffer_donor = true}, %k: tensor<2xi32>) -> (tensor<2x8xf32> {jax.result_info = "result"}) {
+    %0 = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+    return %0 : tensor<2x8xf32>
+  }
+}
+
+// -----
+
+// Elementwise work, broadcasts and splat constants are ours to compute.
+// CHECK-LABEL: func.func @elementwise
+// CHECK:         linalg.generic
+// CHECK:           arith.divf
+func.func @elementwise(%x: tensor<2x8xf32>, %t: tensor<2xf32>) -> tensor<2x8xf32> {
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<2x8xf32>, tensor<2xf32>) outs(%empty : tensor<2x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
