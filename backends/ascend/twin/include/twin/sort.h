@@ -54,11 +54,6 @@ inline uint32_t MergeRuns(Pair* out, const Pair* const* runs, const uint32_t* le
   }
 }
 
-template <typename T>
-inline void CheckScores() {
-  static_assert(OneOf<T, half, float>, "sorting takes half and float scores");
-}
-
 inline void CheckDisjoint(Call& call, const char* name, uint64_t dst, uint64_t dstBytes, uint64_t src, uint64_t bytes) {
   if (dst < src + bytes && src < dst + dstBytes)
     call.Problem(false, "overlap", "dst [%llu, %llu) and %s [%llu, %llu) of UB overlap", (unsigned long long)dst,
@@ -82,7 +77,7 @@ struct MrgSortSrcList {
 
 // Elements of T that n pairs take.
 template <typename T> inline uint32_t GetSortLen(const uint32_t count) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(GetSortLen, half, float);
   return uint32_t(count * 8 / sizeof(T));
 }
 template <typename T> inline uint32_t GetSortOffset(const uint32_t offset) { return GetSortLen<T>(offset); }
@@ -91,7 +86,7 @@ template <typename T> inline uint32_t GetSortOffset(const uint32_t offset) { ret
 template <typename T>
 inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
                    const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(Sort32, half, float);
   twin::Call call("Sort32", PIPE_V, site);
   uint32_t n = twin::CheckRepeat(call, repeatTime) * 32;
   uint64_t d = dst.View().address, a = src0.View().address, b = src1.View().address;
@@ -116,7 +111,7 @@ inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const 
 template <typename T>
 inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
                     twin::Site site = twin::Site::Here()) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(MrgSort, half, float);
   twin::Call call("MrgSort", PIPE_V, site);
   const LocalTensor<T>* tensors[4] = {&src.src1, &src.src2, &src.src3, &src.src4};
   uint32_t lists = params.validBit == 3 ? 2 : params.validBit == 7 ? 3 : 4;
@@ -180,7 +175,7 @@ inline void GetMrgSortResult(uint16_t& list1, uint16_t& list2, uint16_t& list3, 
 template <typename T>
 inline void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t repeatTime,
                    twin::Site site = twin::Site::Here()) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(Concat, half, float);
   if (repeatTime < 0 || repeatTime > 255) twin::Report("repeat-limit", site, "repeat is %d, the limit is 255", repeatTime);
   concat = src;
 }
@@ -189,7 +184,7 @@ inline void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const Loca
 template <typename T, bool isFullSort>
 inline void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index,
                  LocalTensor<T>& tmp, const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(Sort, half, float);
   twin::Call call("Sort", PIPE_V, site);
   uint32_t n = twin::CheckRepeat(call, repeatTime) * 32;
   twin::View to = dst.View(), scratch = tmp.View();
@@ -227,7 +222,7 @@ inline void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const 
 template <typename T>
 inline void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex, const LocalTensor<T>& sorted,
                     const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
-  twin::CheckScores<T>();
+  TWIN_TYPES(Extract, half, float);
   twin::Call call("Extract", PIPE_V, site);
   uint32_t n = twin::CheckRepeat(call, repeatTime) * 32;
   uint64_t from = sorted.View().address, bytes = uint64_t(n) * 8;

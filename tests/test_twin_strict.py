@@ -1,0 +1,155 @@
+"""What the device compiler refuses must not compile against the twin either.
+
+One source holds all snippets, one a function; the compiler goes on after an error, so one run says which of them it
+refuses. The allowed siblings are compiled the same way and must give no error at all.
+"""
+
+import re
+
+import pytest
+from test_twin import PROLOGUE, cache  # noqa: F401  (the fixture)
+
+from jascend.backends.ascend import twin
+
+VARIABLES = """
+LocalTensor<float> f, g; LocalTensor<half> h, k; LocalTensor<bfloat16_t> b, c; LocalTensor<int8_t> i8;
+LocalTensor<int16_t> i16; LocalTensor<uint16_t> u16; LocalTensor<int32_t> i32, j32; LocalTensor<uint32_t> u32;
+LocalTensor<int64_t> i64, j64; LocalTensor<uint8_t> m; LocalTensor<double> d; LocalTensor<int4b_t> i4;
+GlobalTensor<float> gf; GlobalTensor<half> gh; GlobalTensor<int64_t> g64; uint32_t n = 64; uint64_t kept; half hs; bfloat16_t bs;
+uint16_t lens[4] = {32, 32, 32, 32};
+"""
+
+# (what is refused, what is allowed), on 910B
+REFUSED_ON_910B = [
+    ("Duplicate(f, 0, n);", "Duplicate(f, 0.0f, n);"),
+    ("Duplicate(i32, 0.0f, n);", "Duplicate(i32, 0, n);"),
+    ("Duplicate(i8, int8_t(0), n);", "Duplicate(i16, int16_t(0), n);"),
+    ("Duplicate(i64, int64_t(0), n);", "Duplicate(b, ToBfloat16(0.0f), n);"),
+    ("Muls(f, g, 2, n);", "Muls(f, g, 2.0f, n);"),
+    ("Adds(f, g, 2.0, n);", "Adds(f, g, 2.0f, n);"),
+    ("Adds(h, k, 2.0f, n);", "Adds(h, k, half(2.0f), n);"),
+    ("Adds(b, c, bs, n);", "Adds(i16, i16, int16_t(1), n);"),
+    ("Maxs(i32, j32, 0u, n);", "Maxs(i32, j32, 0, n);"),
+    ("Add(f, g, h, n);", "Add(f, g, f, n);"),
+    ("Add(b, b, c, n);", "Add(h, h, k, n);"),
+    ("Add(i64, i64, j64, n);", "Add(i32, i32, j32, n);"),
+    ("Add(u32, u32, u32, n);", "Sub(i32, i32, j32, n);"),
+    ("Div(i32, i32, j32, n);", "Div(f, f, g, n);"),
+    ("Exp(i32, j32, n);", "Exp(h, k, n);"),
+    ("Exp(f, h, n);", "Exp(f, g, n);"),
+    ("Ln(b, b, n);", "Ln(f, g, n);"),
+    ("Abs(i32, i32, n);", "Abs(h, h, n);"),
+    ("Relu(i16, i16, n);", "Relu(i32, i32, n);"),
+    ("Exp(f, g, 64, 1, BinaryRepeatParams{1, 1, 1, 8, 8, 8});", "Exp(f, g, 64, 1, UnaryRepeatParams{1, 1, 8, 8});"),
+    ("Add(f, g, f, 64, 1, UnaryRepeatParams{1, 1, 8, 8});", "Add(f, g, f, 64, 1, BinaryRepeatParams{1, 1, 1, 8, 8, 8});"),
+    ("Add(f, g, f, 64, 1, {1, 1, 8, 8});", "Add(f, g, f, 64, 1, {1, 1, 1, 8, 8, 8});"),
+    ("And(i32, i32, j32, n);", "And(u16, u16, u16, n);"),
+    ("Or(f, f, g, n);", "Or(i16, i16, i16, n);"),
+    ("Not(u32, u32, n);", "Not(u16, u16, n);"),
+    ("ShiftLeft(f, g, 1.0f, n);", "ShiftLeft(i32, j32, 1, n);"),
+    ("ShiftRight(u32, u32, 1, n);", "ShiftRight(u32, u32, 1u, n);"),
+    ("CreateVecIndex(u32, 0u, n);", "CreateVecIndex(i32, 0, n);"),
+    ("CreateVecIndex(f, 0, n);", "CreateVecIndex<float>(f, 0, n);"),
+    ("ArithProgression(f, 0.0f, 1, 64);", "ArithProgression<float>(f, 0, 1, 64);"),
+    ("Compare(f, f, g, CMPMODE::GT, n);", "Compare(m, f, g, CMPMODE::GT, n);"),
+    ("Compare(m, i16, i16, CMPMODE::EQ, n);", "Compare(m, i32, j32, CMPMODE::EQ, n);"),
+    ("CompareScalar(m, f, 0, CMPMODE::GT, n);", "CompareScalar(m, f, 0.0f, CMPMODE::GT, n);"),
+    ("Compares(m, h, 0.0f, CMPMODE::GT, n);", "Compares(m, h, half(0), CMPMODE::GT, n);"),
+    ("Select(i32, m, i32, j32, SELMODE::VSEL_TENSOR_TENSOR_MODE, n);", "Select(h, u16, h, k, SELMODE::VSEL_TENSOR_TENSOR_MODE, n);"),
+    ("Select(f, m, g, 0, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);", "Select(f, u32, g, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);"),
+    ("Select(f, i32, g, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);", "Select(f, m, g, f, SELMODE::VSEL_CMPMASK_SPR, n);"),
+    ("Cast(i8, f, RoundMode::CAST_RINT, n);", "Cast(i8, h, RoundMode::CAST_RINT, n);"),
+    ("Cast(b, h, RoundMode::CAST_RINT, n);", "Cast(b, f, RoundMode::CAST_RINT, n);"),
+    ("Cast(f, u32, RoundMode::CAST_NONE, n);", "Cast(f, i32, RoundMode::CAST_NONE, n);"),
+    ("Cast(i16, i64, RoundMode::CAST_NONE, n);", "Cast(i32, i64, RoundMode::CAST_NONE, n);"),
+    ("Cast(f, i8, RoundMode::CAST_NONE, n);", "Cast(h, i8, RoundMode::CAST_NONE, n);"),
+    ("Cast(f, h, n);", "Cast(f, h, RoundMode::CAST_NONE, n);"),
+    ("Cast(d, f, RoundMode::CAST_NONE, n);", "Cast(i4, h, RoundMode::CAST_RINT, n);"),
+    ("ReduceSum<int32_t>(i32, i32, j32, 64);", "ReduceSum<float>(f, g, f, 64);"),
+    ("ReduceMax(i32, i32, j32, 64);", "ReduceMax(h, k, h, 64, true);"),
+    ("ReduceMax(f, g, 64);", "ReduceMin(f, g, f, 64);"),
+    ("WholeReduceSum<int32_t>(i32, i32, 64, 1, 1, 1, 8);", "WholeReduceSum<float>(f, g, 64, 1, 1, 1, 8);"),
+    ("WholeReduceSum<float>(f, g, 64, 1, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);", "WholeReduceMax<float>(f, g, 64, 1, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);"),
+    ("BlockReduceMax<int32_t>(i32, i32, 1, 64, 1, 1, 8);", "BlockReduceMax<half>(h, k, 1, 128, 1, 1, 8);"),
+    ("ReducePairElem<ReduceType::MAX>(f, g, 64, 1, 1, 1, 8);", "ReducePairElem<ReduceType::SUM>(f, g, 64, 1, 1, 1, 8);"),
+    ("Gather(f, g, i32, 0, n);", "Gather(f, g, u32, 0, n);"),
+    ("Gather(f, h, u32, 0, n);", "Gather(b, c, u32, 0, n);"),
+    ("Gather(i8, i8, u32, 0, n);", "Gather(i16, i16, u32, 0, n);"),
+    ("Gatherb(f, g, u32, 1, {1, 8});", "Gatherb(u32, u32, u32, 1, {1, 8});"),
+    ("Scatter(f, g, u32, 0, n);", "Brcb(f, g, 1, {1, 8});"),
+    ("GatherMask(f, g, u16, true, n, {1, 1, 0, 0}, kept);", "GatherMask(f, g, u32, true, n, {1, 1, 0, 0}, kept);"),
+    ("GatherMask(f, g, i32, true, n, {1, 1, 0, 0}, kept);", "GatherMask(h, k, u16, true, n, {1, 1, 0, 0}, kept);"),
+    ("GatherMask(f, g, u32, true, n, {1, 1, 0, 0}, n);", "GatherMask(f, g, 1, false, 0, {1, 1, 8, 0}, kept);"),
+    ("Sort32<int32_t>(i32, j32, u32, 1);", "Sort32<float>(f, g, u32, 1);"),
+    ("Sort32<float>(f, g, i32, 1);", "Sort32(h, k, u32, 1);"),
+    ("MrgSort<int32_t>(i32, MrgSortSrcList<int32_t>(i32, i32, i32, i32), MrgSort4Info(lens, false, 15, 1));", "MrgSort<float>(f, MrgSortSrcList<float>(g, g, g, g), MrgSort4Info(lens, false, 15, 1));"),
+    ("Extract(f, i32, g, 1);", "Extract(f, u32, g, 1);"),
+    ("Transpose(f, g);", "Transpose(u16, u16);"),
+    ("DataCopyPad(f, gf, DataCopyExtParams{1, 4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});", "DataCopyPad(f, gf, DataCopyExtParams{1, 4, 0, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"),
+    ("DataCopyPad(f, gf, DataCopyExtParams{1, 4, 0, 0, 0}, DataCopyPadExtParams<half>{false, 0, 0, 0});", "DataCopyPad(h, gh, {1, 4, 0, 0, 0}, {false, 0, 0, half(0)});"),
+    ("DataCopyPad(f, gf, DataCopyExtParams{1, 4, 0, 0, 0}, DataCopyPadParams{false, 0, 0, 0});", "DataCopyPad(f, gf, DataCopyParams{1, 4, 0, 0}, DataCopyPadParams{false, 0, 0, 0});"),
+    ("DataCopyPad(f, gf, DataCopyParams{1, 4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});", "DataCopyPad(gf, f, DataCopyParams{1, 4, 0, 0});"),
+    ("DataCopyPad(f, gh, DataCopyExtParams{1, 4, 0, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});", "DataCopyPad(gf, f, DataCopyExtParams{1, 4, 0, 0, 0});"),
+    ("DataCopy(f, gh, 64);", "DataCopy(f, gf, 64);"),
+    ("DataCopy(gf, f, DataCopyExtParams{1, 4, 0, 0, 0});", "DataCopy(gf, f, DataCopyParams{1, 4, 0, 0});"),
+    ("bs = bs + bs;", "float s = ToFloat(bs) + ToFloat(bs);"),
+    ("bs = 1.0f;", "bs = ToBfloat16(1.0f);"),
+    ("hs = f;", "hs = hs + half(1.0f) * hs;"),
+    ("PipeBarrier<PIPE_S>();", "PipeBarrier<PIPE_V>();"),
+    ("SetFlag(0);", "SetFlag<HardEvent::V_S>(0);"),
+    ("SetAtomicAdd<double>();", "SetAtomicAdd<float>();"),
+    ("SyncAll<false>();", "SyncAll();"),
+    ("SyncAll(gf, f);", "DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(gf);"),
+    ("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);", "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);"),
+    ("GET_TILING_DATA(t, (uint8_t*)nullptr);", "REGISTER_TILING_DEFAULT(MrgSort4Info); GET_TILING_DATA(t, (uint8_t*)nullptr);"),
+    ("TQue<TPosition::VECIN, 0> q; q.AllocTensor<float>();", "TQue<TPosition::VECIN, 1> q; q.AllocTensor<float>();"),
+    ("m = f.ReinterpretCast<float>();", "m = f.ReinterpretCast<uint8_t>();"),
+    ("f.GetValue(0) = 1;", "f.SetValue(0, 1);"),
+    ("LocalTensor<float> t(0, 64);", "LocalTensor<float> t(TPosition::VECCALC, 0, 64);"),
+]
+
+# What 950 has and 910B has not; and what neither has.
+ALLOWED_ON_950 = ["Add(b, b, c, n);", "Add(i64, i64, j64, n);", "Div(i32, i32, j32, n);", "And(i32, i32, j32, n);",
+                  "Scatter(f, g, u32, 0, n);", "Duplicate(i8, int8_t(0), n);", "Compare(m, i16, i16, CMPMODE::LT, n);",
+                  "bs = bs + bs;", "DataCopyPad(f, gf, DataCopyExtParams{1, 4, -4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"]
+REFUSED_ON_950 = ["Duplicate(f, 0, n);", "Muls(f, g, 2, n);", "Gather(f, g, i32, 0, n);", "Sort32<float>(f, g, i32, 1);",
+                  "ReduceSum<int32_t>(i32, i32, j32, 64);", "Exp(i32, j32, n);"]
+
+
+def refused(tmp_path, snippets, target):
+    """The snippets with an error in the compiler's output."""
+    text = PROLOGUE
+    lines = {}
+    for i, snippet in enumerate(snippets):
+        text += f"inline void snippet{i}() {{\n{VARIABLES.strip()}\n{snippet}\n}}\n"
+        lines[text.count("\n") - 1] = snippet
+    source = tmp_path / "snippets.cpp"
+    source.write_text(text)
+    try:
+        twin.build(source, target=target)
+    except twin.CompileError as error:
+        hits = {int(line) for line in re.findall(r"snippets\.cpp:(\d+):", str(error))}
+        assert "error:" in str(error)
+        return {lines[line] for line in hits if line in lines}
+    return set()
+
+
+@pytest.fixture(scope="module")
+def refused_on_910b(tmp_path_factory):
+    return refused(tmp_path_factory.mktemp("bad"), [bad for bad, _ in REFUSED_ON_910B], "ascend910b")
+
+
+def test_910b_refuses(refused_on_910b):
+    assert {bad for bad, _ in REFUSED_ON_910B} - refused_on_910b == set()
+
+
+def test_910b_allows(tmp_path):
+    assert refused(tmp_path, [good for _, good in REFUSED_ON_910B], "ascend910b") == set()
+
+
+def test_950_allows(tmp_path):
+    assert refused(tmp_path, ALLOWED_ON_950, "ascend950") == set()
+
+
+def test_950_refuses(tmp_path):
+    assert set(REFUSED_ON_950) - refused(tmp_path, REFUSED_ON_950, "ascend950") == set()
