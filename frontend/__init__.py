@@ -11,6 +11,7 @@ _HOME = {
     "sort": "jascend.ops.sort",
     "apply_top_k_top_p": "jascend.ops.apply_top_k_top_p",
     "apply_top_k_top_p_with_sorted": "jascend.ops.apply_top_k_top_p_with_sorted",
+    "top_k_top_p_sample": "jascend.ops.top_k_top_p_sample",
     "compile": "jascend.compiler",
     "jit": "jascend.compiler",
     "lowering": "jascend.compiler",

@@ -2,6 +2,7 @@
 
 from jascend.dialect.rules.sampling import apply_top_k_top_p, apply_top_k_top_p_with_sorted, sort
 from jascend.dialect.rules.shaped import TARGETS, Shaped, check_target, same_shape, same_size
+from jascend.dialect.rules.top_k_top_p_sample import top_k_top_p_sample
 
 __all__ = [
     "TARGETS",
@@ -12,4 +13,5 @@ __all__ = [
     "same_shape",
     "same_size",
     "sort",
+    "top_k_top_p_sample",
 ]

@@ -11,6 +11,24 @@ from jax import lax
 from jascend.numerics import bits, blocks
 
 
+def bisect(holds, low, high, steps):
+    """The least integer in [low, high] for which `holds` is true, or `high` if there is none.
+
+    Args:
+        holds: from int32 [...] to bool [...], false up to some integer of each row and true from there on.
+        low, high: int32 [...], with `low <= high`.
+        steps: at least log2 of the number of candidates, rounded up.
+    """
+
+    def narrow(_, bounds):
+        low, high = bounds
+        middle = (low & high) + ((low ^ high) >> 1)  # (low + high) / 2 rounded down, without overflow
+        found = holds(middle)
+        return jnp.where(found | (low == high), low, middle + 1), jnp.where(found, middle, high)
+
+    return lax.fori_loop(0, steps, narrow, (low, high))[1]
+
+
 def kth_largest(keys, k, dtype):
     """The k-th largest key of every row.
 
@@ -20,15 +38,8 @@ def kth_largest(keys, k, dtype):
         dtype: the dtype whose keys these are.
     """
     highest = bits.nan_key(dtype)
-
-    def narrow(_, bounds):  # count(keys >= low) >= k, and every key above high has fewer
-        low, high = bounds
-        middle = (low | high) - ((low ^ high) >> 1)  # (low + high) / 2 rounded up, without overflow
-        enough = blocks.count(keys >= middle[..., None, None]) >= k
-        return jnp.where(enough, middle, low), jnp.where(enough, high, middle - 1)
-
-    low, _ = lax.fori_loop(0, _key_bits(dtype), narrow, (jnp.full_like(k, -highest), jnp.full_like(k, highest)))
-    return low
+    fewer = lambda key: blocks.count(keys > key[..., None, None]) < k
+    return bisect(fewer, jnp.full_like(k, -highest), jnp.full_like(k, highest), _key_bits(dtype))
 
 
 def mass_threshold(keys, weights, limit, top, dtype):
@@ -41,16 +52,9 @@ def mass_threshold(keys, weights, limit, top, dtype):
         top: int32 [...], the greatest key of the row.
         dtype: the dtype whose keys these are.
     """
-
-    def narrow(_, bounds):  # weight(keys < low) <= limit, and high is the least known to exceed it
-        low, high = bounds
-        middle = (low & high) + ((low ^ high) >> 1)  # (low + high) / 2 rounded down, without overflow
-        exceeds = blocks.total(jnp.where(keys <= middle[..., None, None], weights, 0.0)) > limit
-        return jnp.where(exceeds, low, jnp.minimum(middle, high - 1) + 1), jnp.where(exceeds, middle, high)
-
-    low = jnp.full_like(top, -bits.nan_key(dtype))
-    _, high = lax.fori_loop(0, _key_bits(dtype), narrow, (low, top))
-    return high
+    # Rounded addition is monotonic in each operand, so a sum in a fixed order never falls when an element joins it.
+    exceeds = lambda key: blocks.total(jnp.where(keys <= key[..., None, None], weights, 0.0)) > limit
+    return bisect(exceeds, jnp.full_like(top, -bits.nan_key(dtype)), top, _key_bits(dtype))
 
 
 def _key_bits(dtype):

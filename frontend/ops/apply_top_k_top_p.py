@@ -1,7 +1,6 @@
 """`jascend.apply_top_k_top_p`: the top-k and top-p (nucleus) filter of LLM decoding."""
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import batching
@@ -144,15 +143,8 @@ def nucleus(keys, floor, p, dtype):
 
 def _ties_within(limit, below, each, most):
     """The greatest i up to `most` with `below + i * each <= limit`, or 0 if there is none."""
-
-    def narrow(_, bounds):
-        low, high = bounds
-        middle = (low + 1) + ((high - low - 1) >> 1)
-        fits = below + _rounded(middle.astype(jnp.float32) * each) <= limit
-        return jnp.where(fits & (low < high), middle, low), jnp.where(fits | (low >= high), high, middle - 1)
-
-    low, _ = lax.fori_loop(0, 32, narrow, (jnp.zeros_like(most), jnp.maximum(most, 0)))
-    return low
+    next_exceeds = lambda i: below + _rounded((i + 1).astype(jnp.float32) * each) > limit
+    return threshold.bisect(next_exceeds, jnp.zeros_like(most), most, 32)
 
 
 def _rounded(product):
@@ -166,18 +158,13 @@ def _rounded(product):
 
 def _leading(mask, number):
     """[..., count, BLOCK] -> the same: whether a position is at or before the `number`-th true one of its row."""
-    *lead, count, length = mask.shape
-    through = jnp.cumsum(jnp.sum(mask, axis=-1, dtype=jnp.int32), axis=-1)  # true ones up to the end of each block
-    block = jnp.sum(through < number[..., None], axis=-1, dtype=jnp.int32)  # the one that holds the number-th
-    before = jnp.max(jnp.where(through < number[..., None], through, 0), axis=-1, initial=0)
-    inside = jnp.take_along_axis(mask, jnp.minimum(block, count - 1)[..., None, None], axis=-2)[..., 0, :]
-    position = jnp.sum(
-        jnp.cumsum(inside.astype(jnp.int32), axis=-1) < (number - before)[..., None], axis=-1, dtype=jnp.int32
-    )
-    last = jnp.where(number > 0, block * length + position, -1)[..., None, None]
-    index = lax.broadcasted_iota(jnp.int32, (count, length), 0) * np.int32(length)
+    *_, count, length = mask.shape
+    index = lax.broadcasted_iota(jnp.int32, (count, length), 0) * length
     index += lax.broadcasted_iota(jnp.int32, (count, length), 1)
-    return index <= last
+    enough = lambda last: blocks.count(mask & (index <= last[..., None, None])) >= number
+    end = jnp.full_like(number, count * length - 1)
+    steps = (count * length).bit_length() if isinstance(count, int) else 32
+    return index <= threshold.bisect(enough, jnp.full_like(number, -1), end, steps)[..., None, None]
 
 
 def _ascend(*, has_p, has_k, target):
