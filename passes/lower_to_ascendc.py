@@ -178,7 +178,7 @@ class _Lowering:
             self.emit("Duplicate", dst, arith.constant(element, attribute, loc=self.b.loc()))
             return []
 
-        self.b.if_(short, [], fill, about="Lanes that the copy leaves alone.")
+        self.b.if_(short, [], fill, about="Padding, for the lanes that the copy leaves alone.")
 
     def _tile_store(self, op: ir.Operation) -> None:
         store = op.opview

@@ -42,6 +42,7 @@ from .registry import option, register_pass
 
 KERNEL = "ascend.kernel"
 LAUNCH = "ascend.launch"
+SUMMARY = "ascend.summary"  # what a kernel does, for the head of its text
 
 _LOWERINGS = {"ascend.apply_top_k_top_p": apply_top_k_top_p}
 
@@ -125,6 +126,7 @@ def _lower_kernel(kernel: func.FuncOp, tile: int, remarks) -> None:
         lowered = func.FuncOp(kernel.name.value, (types, []), loc=op.location)
         for name, attribute in attributes.items():
             lowered.attributes[name] = attribute
+        lowered.attributes[SUMMARY] = ir.StringAttr.get(_LOWERINGS[op.operation.name].SUMMARY)
         block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))
         names = [name_of(value) or f"arg{i}" for i, value in enumerate(inputs)]
         names += ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]

@@ -176,7 +176,9 @@ class RewritePass:
             patterns = mlir_rewrite.RewritePatternSet()
             for pattern in self.rewrites:
                 patterns.add(pattern.root, functools.partial(driver.apply, pattern), pattern.benefit)
-            mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze())
+            config = mlir_rewrite.GreedyRewriteConfig()
+            config.max_iterations = -1  # no limit: an op changed in place is met again in the next iteration only
+            mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze(), config)
         if driver.raised is not None:
             raise driver.raised
         if driver.applied >= _MAX_REWRITES:
@@ -213,7 +215,8 @@ def rewrite(root: str, benefit: int = 1, *, pass_name: str | None = None) -> Cal
 
     The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
     one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
-    not matched and must not have changed anything. Ops it creates go before `op` and get its location."""
+    not matched and must not have changed anything. Ops it creates go before `op` and get its location. Note that
+    `rewriter.erase_op` takes an `ir.Operation`: `rewriter.erase_op(op.operation)`."""
 
     def register(function: Callable) -> Callable:
         name = pass_name or function.__name__.strip("_").replace("_", "-").lower()

@@ -127,7 +127,7 @@ def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
 
 def _title(launch: Launch) -> str:
     result = launch.types[0]
-    return f"{launch.kernel}: rows of {result.shape[1]} {result.dtype} elements, any number of rows."
+    return f"{launch.kernel}: any number of rows of {result.shape[1]} {result.dtype} elements."
 
 
 def _function(module: ir.Module, name: str) -> ir.OpView:

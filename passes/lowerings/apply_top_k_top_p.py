@@ -26,6 +26,10 @@ from ..builder import Builder, f32_bits, tile_type
 from .producers import Producers
 
 SUM_BLOCK = 1024  # elements: the unit of probability sums, fixed by the numerics and not by the mapping
+SUMMARY = (
+    "Keeps the k largest elements of a row and, among them, the nucleus of mass p; -inf elsewhere. Both filters are "
+    "thresholds, found by bisection over the row, which is read in chunks."
+)
 MAX_VOCABULARY = 1 << 24  # counts are float32 sums of ones
 
 _NEG_INF = float("-inf")
@@ -156,7 +160,7 @@ class _Filter:
             if bound is not None:
                 e = b.select(self.against(predicate, x, bound, "below"), e, self.zeros, "weights_below")
             for block in self.reduced("add", e, SUM_BLOCK, "block_mass"):
-                total = b.op(arith.addf, total, block, name="mass")
+                total = b.op(arith.addf, total, block)
             return [total]
 
         return self.chunks([("mass", b.f32(0.0))], body, about)[0]
@@ -178,14 +182,14 @@ class _Filter:
         b = self.b
         bits = b.bits_of_float(value, f"{name}_bits")
         negative = b.cmpi("slt", bits, b.i32(0))
-        key = b.select(negative, b.op(arith.xori, bits, b.i32(0x7FFFFFFF)), bits, f"{name}_key")
-        return b.op(arith.shrsi, key, b.i32(self.shift), name=f"{name}_key") if self.shift else key
+        key = b.select(negative, b.op(arith.xori, bits, b.i32(0x7FFFFFFF)), bits)
+        return b.op(arith.shrsi, key, b.i32(self.shift)) if self.shift else key
 
     def value_of(self, key: ir.Value, name: str) -> ir.Value:
         """The float32 scalar of a key."""
         b = self.b
         if self.shift:
-            shifted = b.op(arith.shli, key, b.i32(self.shift))
+            shifted = b.op(arith.shli, key, b.i32(self.shift), name=f"{name}_key")
             key = b.op(arith.ori, shifted, b.i32((1 << self.shift) - 1))
             negative_bits = b.op(arith.xori, key, b.i32(0x7FFFFFFF))
             bits = b.select(b.cmpi("slt", shifted, b.i32(0)), negative_bits, shifted, f"{name}_bits")
@@ -232,7 +236,7 @@ class _Filter:
         wanted_count = b.op(arith.sitofp, b.f32_type, wanted, name="wanted_count")
         low = b.i32(_KEY_OF_NEG_INF >> self.shift)
         above_all = b.op(arith.addi, self.key_of(maximum, "maximum"), b.i32(1))
-        high = b.select(enabled, above_all, b.op(arith.addi, low, b.i32(1)), "top_k_high")
+        high = b.select(enabled, above_all, b.i32((_KEY_OF_NEG_INF >> self.shift) + 1))
 
         def enough(middle):
             return b.cmpf("OGE", self.count_at_least(self.value_of(middle, "threshold")), wanted_count, "enough")
@@ -289,9 +293,9 @@ class _Filter:
         weight_tile = b.exp(b.splat(shifted, 8, "smallest_shifted"), "smallest_weight")
         weight = b.build(TILE.classes["Extract"], weight_tile, self.zero, results=[b.f32_type], name="weight").scalar
         quotient = b.op(arith.divf, b.op(arith.subf, target, below), weight, name="quotient")
-        all_but_one = b.op(arith.subf, equal, b.f32(1.0))
+        all_but_one = b.op(arith.subf, equal, b.f32(1.0), name="all_but_one")
         capped = b.select(b.cmpf("OLT", quotient, all_but_one), quotient, all_but_one, "removed")
-        whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, capped))
+        whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, capped), name="whole")
         return b.select(b.cmpf("OGT", whole, b.f32(0.0)), whole, b.f32(0.0), "removed_ties")
 
     # -- the result ---------------------------------------------------------------------------------------------
@@ -322,14 +326,14 @@ class _Filter:
             TILE.classes["Compress"], self.ramp, equal, results=[self.ramp.type, b.index_type], name="equal_positions"
         )
         here = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, positions.kept), name="equal_here")
-        none = b.cmpf("OLE", ties_left, b.f32(0.0))
+        none = b.cmpf("OLE", ties_left, b.f32(0.0), "none_left")
         every = b.cmpf("OLE", here, ties_left)
 
         def last_removed():
             number = b.op(arith.fptosi, b.i32_type, b.op(arith.subf, ties_left, b.f32(1.0)))
             position = b.op(arith.index_cast, b.index_type, number)
             extract = TILE.classes["Extract"]
-            return [b.build(extract, positions.value, position, results=[b.f32_type], name="last_removed").scalar]
+            return [b.build(extract, positions.value, position, results=[b.f32_type], name="position").scalar]
 
         whole_chunk = b.select(none, b.f32(-1.0), b.f32(float(self.tile)), "whole_chunk")
         (last,) = b.if_(
@@ -338,6 +342,6 @@ class _Filter:
         above = b.select(self.against("UGT", x, cut, "exceeds"), x, self.neg_infs, "above")
         after = b.cmpf("OGT", self.ramp, b.splat(last, self.tile), "after_last")
         result = b.select(after, kept, above, "kept_after_ties")
-        left = b.op(arith.subf, ties_left, here)
+        left = b.op(arith.subf, ties_left, here, name="left_after")
         still = b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")
         return result, [still]

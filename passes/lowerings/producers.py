@@ -283,6 +283,9 @@ class Producers:
         return self.b.i32(constant)
 
     def _name(self, value: ir.Value) -> str:
+        """The user's name for a value; a broadcast or a view is called like what it shows."""
+        while not isinstance(value.owner, ir.Block) and _shows_input(value.owner):
+            value = inputs(value.owner)[0]
         name = name_of(value)
         if name is not None and name.isidentifier():
             return name
@@ -331,6 +334,13 @@ class Producers:
         if op.name == "arith.cmpf":
             return arith.cmpf(op.attributes["predicate"], *operands, loc=b.loc(name))
         return b.select(*operands, name=name)
+
+
+def _shows_input(op: ir.Operation) -> bool:
+    """Whether an op's elements are those of its one input."""
+    if op.name in VIEWS:
+        return True
+    return op.name == "linalg.generic" and len(op.regions[0].blocks[0].operations) == 1 and len(inputs(op)) == 1
 
 
 def _operation_name(op: ir.Operation) -> str:

@@ -7,6 +7,7 @@ with an effect behind them become variables of their own; the rest is folded int
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 
@@ -125,7 +126,10 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
         helper = "FloatOfBits" if str(op.results[0].type) == "f32" else "BitsOfFloat"
         return Expr(f"{helper}({operands[0].text})", _ATOM, reads)
     if name in ("arith.fptosi", "arith.sitofp", "arith.index_cast"):
-        return Expr(f"static_cast<{ctype(op.results[0].type)}>({operands[0].text})", _ATOM, reads)
+        text = operands[0].text
+        if name == "arith.index_cast" and ctype(op.results[0].type) == "int32_t":
+            text = re.sub(r"^static_cast<int64_t>\((\w+)\)$", r"\1", text)  # one cast does for two
+        return Expr(f"static_cast<{ctype(op.results[0].type)}>({text})", _ATOM, reads)
     raise UnknownScalar(name)
 
 
