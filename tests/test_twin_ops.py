@@ -1,0 +1,412 @@
+"""Each API of the twin against NumPy.
+
+A case is a few lines of Ascend C on tensors x0, x1, ... (inputs), y (output, holding what `y` holds before) and tmp (32 KB
+of scratch), and the expected contents of y. All cases of a product are kernels in one source.
+"""
+
+from dataclasses import dataclass, field
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_twin import build, cache, entry  # noqa: F401  (cache is a fixture)
+
+CTYPES = {np.dtype(t): name for t, name in [
+    (np.float32, "float"), (np.float16, "half"), (ml_dtypes.bfloat16, "bfloat16_t"), (np.int8, "int8_t"),
+    (np.uint8, "uint8_t"), (np.int16, "int16_t"), (np.uint16, "uint16_t"), (np.int32, "int32_t"),
+    (np.uint32, "uint32_t"), (np.int64, "int64_t"), (np.uint64, "uint64_t")]}
+f32, f16, bf16 = np.float32, np.float16, ml_dtypes.bfloat16
+rng = np.random.default_rng(7)
+errors = np.seterr(all="ignore")  # infinities are among the cases
+
+
+@dataclass
+class Case:
+    name: str
+    body: str
+    inputs: list
+    expected: np.ndarray
+    before: np.ndarray | None = None  # y's contents, zeros if None
+    findings: list = field(default_factory=list)
+    target: str = "ascend910b"
+
+
+CASES: list[Case] = []
+
+
+def case(name, body, inputs, expected, before=None, **kw):
+    expected = np.ascontiguousarray(expected)
+    CASES.append(Case(name, body, [np.ascontiguousarray(x) for x in inputs], expected, before, **kw))
+
+
+def kernel(c: Case) -> str:
+    lines = ["  InitSocState();"]
+    for i, x in enumerate([*c.inputs, c.expected]):
+        name, t = (f"x{i}", CTYPES[x.dtype]) if i < len(c.inputs) else ("y", CTYPES[x.dtype])
+        lines.append(f"""  LocalTensor<{t}> {name}(TPosition::VECCALC, {i * 24576}, {24576 // x.itemsize});
+  GlobalTensor<{t}> g{name}; g{name}.SetGlobalBuffer((__gm__ {t}*)a{i}, {x.size});
+  DataCopyPad({name}, g{name}, DataCopyExtParams{{1, {x.nbytes}, 0, 0, 0}}, DataCopyPadExtParams<{t}>{{false, 0, 0, {t}()}});""")
+    last = len(c.inputs)
+    lines += ["  LocalTensor<uint8_t> tmp(TPosition::VECCALC, 122880, 32768);", "  PipeBarrier<PIPE_ALL>();", c.body,
+              "  PipeBarrier<PIPE_ALL>();", f"  DataCopyPad(gy, y, DataCopyExtParams{{1, {c.expected.nbytes}, 0, 0, 0}});",
+              "  PipeBarrier<PIPE_ALL>();"]
+    assert last <= 4
+    return entry(c.name, last + 1, "\n".join(lines))
+
+
+def normal(n, dtype=f32):
+    return rng.normal(size=n).astype(dtype)
+
+
+def bits_of(mask):  # packed, lowest bit first
+    return np.packbits(np.asarray(mask, bool), bitorder="little")
+
+
+def tree_sum(x):  # ((0+1)+(2+3))+..., in x's own precision
+    x = np.asarray(x)
+    while x.shape[-1] > 1:
+        x = x[..., ::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+# ---- elementwise ----
+
+N = 200
+a, b = normal(N), normal(N)
+ah, bh = normal(N, f16), normal(N, f16)
+ai, bi = rng.integers(-99, 99, N).astype(np.int32), rng.integers(1, 99, N).astype(np.int32)
+for name, f in {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Max": np.maximum,
+                "Min": np.minimum}.items():
+    case(f"{name}_f32", f"{name}(y, x0, x1, {N});", [a, b], f(a, b))
+    case(f"{name}_f16", f"{name}(y, x0, x1, {N});", [ah, bh], f(ah, bh))
+    if name != "Div":
+        case(f"{name}_i32", f"{name}(y, x0, x1, {N});", [ai, bi], f(ai, bi))
+for name, f in {"Adds": np.add, "Muls": np.multiply, "Maxs": np.maximum, "Mins": np.minimum}.items():
+    case(f"{name}_f32", f"{name}(y, x0, 1.5f, {N});", [a], f(a, f32(1.5)))
+    case(f"{name}_f16", f"{name}(y, x0, half(1.5f), {N});", [ah], f(ah, f16(1.5)))
+    case(f"{name}_i32", f"{name}(y, x0, 7, {N});", [ai], f(ai, 7))
+wide = np.concatenate([np.linspace(-110, 95, 3000), [np.inf, -np.inf, np.nan, 0, -0.0]]).astype(f32)
+exact = np.exp(wide.astype(np.float64)).astype(f32)
+case("Exp_f32", f"Exp(y, x0, {wide.size});", [wide], np.where(np.abs(exact) < np.finfo(f32).tiny, 0, exact))
+case("Exp_f16", f"Exp(y, x0, {N});", [ah], np.exp(ah.astype(np.float64)).astype(f32).astype(f16))
+positive = np.abs(normal(N)) + f32(0.01)
+case("Ln_f32", f"Ln(y, x0, {N});", [positive], np.log(positive.astype(np.float64)).astype(f32))
+case("Ln_edges", "Ln(y, x0, 4);", [np.array([0, -1, np.inf, 1e-45], f32)], np.array([-np.inf, np.nan, np.inf, -np.inf], f32))
+case("Sqrt_f32", f"Sqrt(y, x0, {N});", [positive], np.sqrt(positive))
+case("Rsqrt_f32", f"Rsqrt(y, x0, {N});", [positive], (1 / np.sqrt(positive.astype(np.float64))).astype(f32))
+case("Reciprocal_f32", f"Reciprocal(y, x0, {N});", [positive], 1 / positive)
+case("Abs_f32", f"Abs(y, x0, {N});", [a], np.abs(a))
+case("Relu_i32", f"Relu(y, x0, {N});", [ai], np.maximum(ai, 0))
+case("Relu_f16", f"Relu(y, x0, {N});", [ah], np.maximum(ah, 0))
+case("LeakyRelu_f32", f"LeakyRelu(y, x0, 0.1f, {N});", [a], np.where(a >= 0, a, a * f32(0.1)))
+case("flush_denormals", "Muls(y, x0, 1e-30f, 3);", [np.array([1e-10, -1e-12, 1e-5], f32)],
+     np.array([0, -0.0, f32(1e-5) * f32(1e-30)], f32))
+case("Max_nan", "Max(y, x0, x1, 3);", [np.array([np.nan, 1, -np.inf], f32), np.array([2, np.nan, 3], f32)], np.array([np.nan, np.nan, 3], f32))
+case("half_overflow", "Muls(y, x0, half(2.0f), 2);", [np.array([60000, -60000], f16)], np.array([np.inf, -np.inf], f16))
+u16a, u16b = rng.integers(0, 65536, N).astype(np.uint16), rng.integers(0, 65536, N).astype(np.uint16)
+case("And_u16", f"And(y, x0, x1, {N});", [u16a, u16b], u16a & u16b)
+case("Or_u16", f"Or(y, x0, x1, {N});", [u16a, u16b], u16a | u16b)
+case("Not_u16", f"Not(y, x0, {N});", [u16a], ~u16a)
+case("ShiftLeft_i32", f"ShiftLeft(y, x0, 3, {N});", [ai], ai << 3)
+case("ShiftRight_i32", f"ShiftRight(y, x0, 2, {N});", [ai], ai >> 2)
+case("ShiftRight_u32", f"ShiftRight(y, x0, uint32_t(4), {N});", [ai.view(np.uint32)], ai.view(np.uint32) >> 4)
+case("Axpy_f32", f"Axpy(y, x0, 1.5f, {N});", [a], (a.astype(np.float64) * 1.5 + b).astype(f32), before=b)
+case("MulAddDst_f32", f"MulAddDst(y, x0, x0, {N});", [a], (a.astype(np.float64) ** 2 + b).astype(f32), before=b)
+
+# masks and strides: repeats of 8 blocks; dst skips a block each time, src1 repeats one block
+x = normal(256)
+before = normal(256)
+half_mask = np.tile(np.arange(64) < 20, 4)
+case("Add_masked", "Add(y, x0, x0, 20, 4, BinaryRepeatParams{1, 1, 1, 8, 8, 8});", [x], np.where(half_mask, x + x, before), before=before)
+odd = np.tile(np.arange(64) % 2 == 1, 4)
+case("Muls_bits", "uint64_t m[2] = {0xaaaaaaaaaaaaaaaaull, 0}; Muls(y, x0, 2.0f, m, 4, UnaryRepeatParams{1, 1, 8, 8});", [x],
+     np.where(odd, 2 * x, before), before=before)
+case("Add_broadcast_block", "Add(y, x0, x1, 64, 4, BinaryRepeatParams{1, 1, 0, 8, 8, 0});", [x, x[:8].copy()], x + np.tile(x[:8], 32))
+strided = np.zeros(256, f32)
+strided.reshape(16, 2, 8)[:, 0] = x[:128].reshape(16, 8)
+case("Adds_block_stride", "Adds(y, x0, 0.0f, 64, 2, UnaryRepeatParams{2, 1, 16, 8});", [x], strided)
+case("Exp_mask_register", "SetMaskCount(); SetVectorMask<float, MaskMode::COUNTER>(100); "
+     "Muls<float, false>(y, x0, 2.0f, 1, 1, UnaryRepeatParams{1, 1, 8, 8}); SetMaskNorm(); ResetMask();", [x],
+     np.where(np.arange(256) < 100, 2 * x, before), before=before)
+full = normal(256, f16)
+case("half_mask_70", "Adds(y, x0, half(1), 70, 2, UnaryRepeatParams{1, 1, 8, 8});", [full],
+     np.where(np.arange(256) % 128 < 70, full + f16(1), f16(0)))
+
+# ---- Cast ----
+
+edge = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.4, -2.4, 2.6, -2.6, 1e10, -1e10, 300, -300, 127.5, np.nan, np.inf, -np.inf, 0, 7], f32)
+modes = {"RINT": np.rint, "FLOOR": np.floor, "CEIL": np.ceil, "TRUNC": np.trunc,
+         "ROUND": lambda v: np.copysign(np.floor(np.abs(v) + 0.5), v)}
+
+
+def saturate(v, dtype):
+    info = np.iinfo(dtype)
+    v = np.nan_to_num(np.asarray(v, np.float64), nan=0.0)
+    clipped = np.clip(v, float(info.min), float(info.max))
+    return np.array([int(c) if abs(c) < 2**62 else (info.max if c > 0 else info.min) for c in clipped]).clip(info.min, info.max).astype(dtype)
+
+
+for mode, f in modes.items():
+    for dtype in (np.int16, np.int32, np.int64):
+        case(f"Cast_f32_{CTYPES[np.dtype(dtype)]}_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {edge.size});", [edge],
+             saturate(f(edge), dtype))
+    for dtype in (np.int8, np.uint8):
+        case(f"Cast_f16_{CTYPES[np.dtype(dtype)]}_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {edge.size});",
+             [edge.astype(f16)], saturate(f(edge.astype(f16).astype(f32)), dtype))
+    case(f"Cast_f32_f32_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {edge.size});", [edge], f(edge).astype(f32))
+    case(f"Cast_bf16_i32_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {edge.size});", [edge.astype(bf16)],
+         saturate(f(edge.astype(bf16).astype(f32)), np.int32))
+
+
+def to_half(v, mode):
+    """Rounds by picking the neighbour: the halves around each value, from the definition of the mode."""
+    near = v.astype(f16)
+    out = near.copy()
+    for i, value in enumerate(v):
+        n = f16(near[i])
+        if not np.isfinite(value) or f32(n) == value:
+            continue
+        low = n if f32(n) < value else np.nextafter(n, f16(-np.inf))
+        high = np.nextafter(low, f16(np.inf))
+        toward_zero, away = (low, high) if value > 0 else (high, low)
+        if mode == "ODD":
+            out[i] = low if np.array(low).view(np.uint16) & 1 else high
+        elif mode == "ROUND":
+            middle = (f32(low) + f32(high)) / 2
+            out[i] = away if abs(value) >= abs(middle) else toward_zero
+        else:
+            out[i] = {"FLOOR": low, "CEIL": high, "TRUNC": toward_zero}[mode]
+    return out
+
+
+fine = np.concatenate([normal(60) * 10, normal(20) * 1e-5, normal(20) * 1e-7, [1 + 2**-11, 1 + 3 * 2**-11, 2.0**-25, -2.0**-25, 65519, 1e-9, -1e-9]]).astype(f32)
+for mode in ("FLOOR", "CEIL", "TRUNC", "ROUND", "ODD"):
+    case(f"Cast_f32_f16_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {fine.size});", [fine], to_half(fine, mode))
+for mode in ("RINT", "NONE"):
+    more = np.concatenate([fine, edge, [65504, 65519.9, 65520, -70000]]).astype(f32)
+    case(f"Cast_f32_f16_{mode}", f"Cast(y, x0, RoundMode::CAST_{mode}, {more.size});", [more], more.astype(f16))
+case("Cast_f32_bf16", f"Cast(y, x0, RoundMode::CAST_RINT, {fine.size});", [fine], fine.astype(bf16))
+truncated = (fine.view(np.uint32) >> 16).astype(np.uint16).view(bf16)
+case("Cast_f32_bf16_TRUNC", f"Cast(y, x0, RoundMode::CAST_TRUNC, {fine.size});", [fine], truncated)
+every = np.arange(0, 65536, 11).astype(np.uint16)
+case("Cast_f16_f32", f"Cast(y, x0, RoundMode::CAST_NONE, {every.size});", [every.view(f16)], every.view(f16).astype(f32))
+case("Cast_bf16_f32", f"Cast(y, x0, RoundMode::CAST_NONE, {every.size});", [every.view(bf16)], every.view(bf16).astype(f32))
+big = np.array([2**31 - 1, -(2**31), 2**24 + 1, 2**24 + 3, -(2**24) - 1, 5, 40000, -40000], np.int32)
+case("Cast_i32_f32", "Cast(y, x0, RoundMode::CAST_NONE, 8);", [big], big.astype(f32))
+case("Cast_i32_f32_FLOOR", "Cast(y, x0, RoundMode::CAST_FLOOR, 8);", [big], np.array([2147483520, -2147483648, 2**24, 2**24 + 2, -(2**24) - 2, 5, 40000, -40000], f32))
+case("Cast_i32_i16", "Cast(y, x0, RoundMode::CAST_NONE, 8);", [big], np.clip(big, -32768, 32767).astype(np.int16))
+case("Cast_i32_i64", "Cast(y, x0, RoundMode::CAST_NONE, 8);", [big], big.astype(np.int64))
+long = np.array([2**40, -(2**40), 2**60 + 1, -5], np.int64)
+case("Cast_i64_i32", "Cast(y, x0, RoundMode::CAST_NONE, 4);", [long], np.clip(long, -(2**31), 2**31 - 1).astype(np.int32))
+case("Cast_i64_f32", "Cast(y, x0, RoundMode::CAST_RINT, 4);", [long], long.astype(f32))
+bytes8 = np.arange(-128, 128).astype(np.int8)
+case("Cast_i8_f16", "Cast(y, x0, RoundMode::CAST_NONE, 256);", [bytes8], bytes8.astype(f16))
+case("Cast_u8_f16", "Cast(y, x0, RoundMode::CAST_NONE, 256);", [bytes8.view(np.uint8)], bytes8.view(np.uint8).astype(f16))
+case("Cast_i16_f16", "Cast(y, x0, RoundMode::CAST_RINT, 3);", [np.array([2049, 2051, -32768], np.int16)], np.array([2048, 2052, -32768], f16))
+case("Cast_i32_f16_deq", "SetDeqScale(half(0.5f)); Cast(y, x0, RoundMode::CAST_NONE, 4);", [np.array([4, 5, -6, 0], np.int32)], np.array([2, 2.5, -3, 0], f16))
+case("Cast_f16_i4", "Cast(y.ReinterpretCast<int4b_t>(), x0, RoundMode::CAST_RINT, 6);", [np.array([1, -1, 9, -9, 2.5, 3.5], f16)],
+     np.array([0xF1, 0x87, 0x42], np.uint8))
+case("Cast_i4_f16", "Cast(y, x0.ReinterpretCast<int4b_t>(), RoundMode::CAST_NONE, 6);", [np.array([0xF1, 0x87, 0x42], np.uint8)],
+     np.array([1, -1, 7, -8, 2, 4], f16))
+case("Cast_masked", "Cast(y, x0, RoundMode::CAST_NONE, 10, 2, UnaryRepeatParams{1, 1, 8, 4});", [ah[:128].copy()],
+     np.where(np.arange(128) % 64 < 10, ah[:128].astype(f32), 0).astype(f32))
+case("Cast_widen_in_place", "DataCopy(y[64].ReinterpretCast<half>(), x0, 128); PipeBarrier<PIPE_V>(); "
+     "Cast(y, y[64].ReinterpretCast<half>(), RoundMode::CAST_NONE, 128);", [ah[:128].copy()], ah[:128].astype(f32))
+
+# ---- fills ----
+
+case("Duplicate_f32", f"Duplicate(y, 2.5f, {N});", [], np.full(N, 2.5, f32))
+case("Duplicate_masked", "Duplicate(y, 3, 5, 2, 1, 8);", [], np.where(np.arange(128) % 64 < 5, 3, 0).astype(np.int32))
+case("CreateVecIndex_i32", f"CreateVecIndex(y, 10, {N}u);", [], np.arange(10, 10 + N).astype(np.int32))
+case("CreateVecIndex_f32", f"CreateVecIndex<float>(y, 0.0f, {N}u);", [], np.arange(N).astype(f32))
+case("CreateVecIndex_f16", "CreateVecIndex(y, half(5.0f), 100u);", [], np.arange(5, 105).astype(f16))
+case("ArithProgression", "ArithProgression<float>(y, 1.0f, 0.5f, 50);", [], (1 + 0.5 * np.arange(50)).astype(f32))
+case("Arange", "Arange<int32_t>(y, 3, -2, 50);", [], (3 - 2 * np.arange(50)).astype(np.int32))
+case("Brcb_f32", "Brcb(y, x0, 2, {1, 8});", [x[:16].copy()], np.repeat(x[:16], 8))
+case("Brcb_f16", "Brcb(y, x0, 1, {1, 8});", [ah[:8].copy()], np.repeat(ah[:8], 16))
+grid = rng.integers(0, 65536, (16, 16)).astype(np.uint16)
+case("Transpose", "Transpose(y, x0);", [grid], grid.T)
+case("Copy_masked", "Copy(y, x0, 20, 2, CopyRepeatParams{1, 1, 8, 8});", [x[:128].copy()], np.where(np.arange(128) % 64 < 20, x[:128], 0).astype(f32))
+case("DataCopy_UB", "DataCopy(y, x0, 128);", [x[:128].copy()], x[:128])
+case("DataCopy_UB_strided", "DataCopy(y, x0, DataCopyParams{4, 1, 1, 2});", [x[:64].copy()],
+     np.concatenate([np.concatenate([x[16 * i:16 * i + 8], np.zeros(16, f32)]) for i in range(4)])[:80])
+
+# ---- compare, select ----
+
+C = 256
+p, q = normal(C), normal(C)
+p[:10] = q[:10]
+p[20], q[30] = np.nan, np.nan
+comparisons = {"LT": np.less, "GT": np.greater, "EQ": np.equal, "LE": np.less_equal, "GE": np.greater_equal, "NE": np.not_equal}
+for mode, f in comparisons.items():
+    case(f"Compare_{mode}", f"Compare(y, x0, x1, CMPMODE::{mode}, {C});", [p, q], bits_of(f(p, q)))
+    case(f"CompareScalar_{mode}", f"CompareScalar(y, x0, 0.25f, CMPMODE::{mode}, {C});", [p], bits_of(f(p, f32(0.25))))
+case("Compares_f16", "Compares(y, x0, half(0.25f), CMPMODE::GT, 128);", [ah[:128].copy()], bits_of(ah[:128] > f16(0.25)))
+case("Compare_i32_EQ", "Compare(y, x0, x1, CMPMODE::EQ, 128);", [ai[:128].copy(), bi[:128].copy()], bits_of(ai[:128] == bi[:128]))
+case("Compare_masked", "Compare(y, x0, x1, CMPMODE::GT, 64, 4, BinaryRepeatParams{1, 1, 1, 8, 8, 8});", [p, q], bits_of(p > q))
+chosen = rng.random(C) < 0.5
+packed = bits_of(chosen)
+case("Select_scalar", f"Select(y, x1, x0, -1.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, {C});", [p, packed], np.where(chosen, p, f32(-1)))
+case("Select_tensor", f"Select(y, x1, x0, x2, SELMODE::VSEL_TENSOR_TENSOR_MODE, {C});", [p, packed, q], np.where(chosen, p, q))
+case("Select_u32_mask", f"Select(y, x1, x0, x2, SELMODE::VSEL_TENSOR_TENSOR_MODE, {C});", [p, packed.view(np.uint32), q], np.where(chosen, p, q))
+case("Select_same_bits", f"Select(y, x1, x0, x2, SELMODE::VSEL_CMPMASK_SPR, {C});", [p, packed, q], np.where(np.tile(chosen[:64], 4), p, q))
+case("Select_f16", "Select(y, x1, x0, half(0), SELMODE::VSEL_TENSOR_SCALAR_MODE, 100);", [ah[:100].copy(), packed], np.where(chosen[:100], ah[:100], f16(0)))
+case("Select_masked", "uint64_t m = 20; Select(y, x1, x0, x2, SELMODE::VSEL_TENSOR_TENSOR_MODE, m, 4, BinaryRepeatParams{1, 1, 1, 8, 8, 8});",
+     [p, packed, q], np.where(half_mask, np.where(chosen, p, q), 0).astype(f32))
+
+# ---- reductions ----
+
+rows = normal((4, 64))
+rows[1, 7] = rows[1, 40] = 9
+flat = rows.ravel()
+case("WholeReduceSum", "WholeReduceSum<float>(y, x0, 64, 4, 1, 1, 8);", [flat], tree_sum(rows))
+case("WholeReduceSum_mask", "WholeReduceSum<float>(y, x0, 20, 4, 2, 1, 8);", [flat],
+     np.stack([tree_sum(np.where(np.arange(64) < 20, rows, 0)), np.zeros(4)], 1).astype(f32))
+best = np.empty((4, 2), f32)
+best[:, 0], best[:, 1] = rows.max(1), rows.argmax(1).astype(np.uint32).view(f32)
+case("WholeReduceMax", "WholeReduceMax<float>(y, x0, 64, 4, 1, 1, 8);", [flat], best)
+case("WholeReduceMax_order", "WholeReduceMax<float>(y, x0, 64, 4, 1, 1, 8, ReduceOrder::ORDER_INDEX_VALUE);", [flat], best[:, ::-1])
+case("WholeReduceMax_value", "WholeReduceMax<float>(y, x0, 64, 4, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);", [flat], rows.max(1))
+case("WholeReduceMax_index", "WholeReduceMax<float>(y.ReinterpretCast<float>(), x0, 64, 4, 1, 1, 8, ReduceOrder::ORDER_ONLY_INDEX);", [flat], rows.argmax(1).astype(np.uint32))
+case("WholeReduceMin_value", "WholeReduceMin<float>(y, x0, 64, 4, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);", [flat], rows.min(1))
+halves = normal((2, 128), f16)
+case("WholeReduceSum_f16", "WholeReduceSum<half>(y, x0, 128, 2, 1, 1, 8);", [halves], tree_sum(halves))
+case("BlockReduceSum", "BlockReduceSum<float>(y, x0, 4, 64, 1, 1, 8);", [flat], tree_sum(flat.reshape(32, 8)))
+case("BlockReduceMax", "BlockReduceMax<float>(y, x0, 4, 64, 1, 1, 8);", [flat], flat.reshape(32, 8).max(1))
+case("BlockReduceMin_partial", "BlockReduceMin<float>(y, x0, 1, 20, 1, 1, 8);", [flat],
+     np.array([flat[:8].min(), flat[8:16].min(), flat[16:20].min(), 5, 5, 5, 5, 5], f32), before=np.full(8, 5, f32))
+case("PairReduceSum", "PairReduceSum<float>(y, x0, 2, 64, 1, 1, 8);", [flat[:128].copy()], flat[:128:2] + flat[1:128:2])
+case("ReduceRepeat", "ReduceRepeat<ReduceType::SUM>(y, x0, 64, 4, 1, 1, 8);", [flat], tree_sum(rows))
+case("ReduceDataBlock", "ReduceDataBlock<ReduceType::MAX>(y, x0, 64, 4, 1, 1, 8);", [flat], flat.reshape(32, 8).max(1))
+case("ReducePairElem", "ReducePairElem<ReduceType::SUM>(y, x0, 64, 2, 1, 1, 8);", [flat[:128].copy()], flat[:128:2] + flat[1:128:2])
+line = normal(1000)
+line[123] = line[800] = 7
+case("ReduceMax_index", "ReduceMax(y, x0, tmp.ReinterpretCast<float>(), 1000, true);", [line],
+     np.array([7, np.array(123, np.uint32).view(f32)], f32))
+case("ReduceMin", "ReduceMin(y, x0, tmp.ReinterpretCast<float>(), 1000);", [line], line.min(keepdims=True))
+padded = np.zeros(1024, f32)
+padded[:1000] = line
+partial = tree_sum(padded.reshape(16, 64))
+total = partial[0]
+for s in partial[1:]:
+    total = total + s
+case("ReduceSum", "ReduceSum(y, x0, tmp.ReinterpretCast<float>(), 1000);", [line], total[None])
+
+# ---- gather, compaction ----
+
+values = normal(C)
+case("GatherMask_pattern", f"uint64_t kept; GatherMask(y, x0, x1, true, {C}, GatherMaskParams{{1, 1, 0, 0}}, kept); "
+     "PipeBarrier<PIPE_ALL>(); y.SetValue(255, kept);", [values, packed.view(np.uint32)],
+     np.concatenate([values[chosen], np.zeros(255 - chosen.sum()), [chosen.sum()]]).astype(f32))
+case("GatherMask_even", "uint64_t kept; GatherMask(y, x0, 1, false, 0, GatherMaskParams{1, 2, 8, 0}, kept);", [values[:128].copy()], values[:128:2])
+case("GatherMask_third", "uint64_t kept; GatherMask(y, x0, 5, true, 30, GatherMaskParams{1, 2, 8, 0}, kept);", [values[:128].copy()],
+     np.concatenate([values[2:30:4], values[66:94:4]]))
+case("GatherMask_u16", "uint64_t kept; GatherMask(y, x0, x1, true, 70, GatherMaskParams{1, 2, 8, 0}, kept);", [u16a[:198].copy(), packed.view(np.uint16)],
+     np.concatenate([u16a[:70][chosen[:70]], u16a[128:198][chosen[:70]]]))
+case("GatherMask_in_place", f"uint64_t kept; DataCopy(y, x0, {C}); PipeBarrier<PIPE_V>(); GatherMask(y, y, x1, true, {C}, {{1, 1, 0, 0}}, kept);",
+     [values, packed.view(np.uint32)], values[chosen])
+offsets = rng.permutation(C).astype(np.uint32)
+case("Gather_f32", f"Gather(y, x0, x1, 0, {C});", [values, offsets * 4], values[offsets])
+case("Gather_base_u16", "Gather(y, x0, x1, 16, 50);", [u16a, (offsets[:50] % 90).astype(np.uint32) * 2], u16a[offsets[:50] % 90 + 8])
+blocks = rng.permutation(16).astype(np.uint32)
+case("Gatherb", "Gatherb(y, x0, x1, 2, {1, 8});", [values[:128].view(np.uint32).copy(), blocks * 32], values[:128].reshape(16, 8)[blocks].ravel().view(np.uint32))
+
+# ---- sorting ----
+
+
+def pairs(scores, index):
+    """Descending, stable, as 8-byte pairs."""
+    order = np.argsort(-scores.astype(f32), kind="stable")
+    out = np.zeros((scores.size, 2), np.uint32)
+    s = scores[order]
+    out[:, 0] = s.view(np.uint32) if s.dtype == f32 else s.view(np.uint16)
+    out[:, 1] = index[order]
+    return out
+
+
+scores = np.round(normal(128) * 4).astype(f32)  # many ties
+index = np.arange(1000, 1128).astype(np.uint32)
+runs = np.concatenate([pairs(scores[i:i + 32], index[i:i + 32]) for i in range(0, 128, 32)])
+case("Sort32_f32", "Sort32<float>(y.ReinterpretCast<float>(), x0, x1, 4);", [scores, index], runs)
+case("Sort32_f16", "Sort32<half>(y.ReinterpretCast<half>(), x0, x1, 4);", [scores.astype(f16), index],
+     np.concatenate([pairs(scores.astype(f16)[i:i + 32], index[i:i + 32]) for i in range(0, 128, 32)]))
+MERGE = """uint16_t len[4] = {32, 32, 32, 32};
+  MrgSort<float>(y.ReinterpretCast<float>(), MrgSortSrcList<float>(x0, x0[64], x0[128], x0[192]), MrgSort4Info(len, %s, %s, 1));"""
+case("MrgSort_4", MERGE % ("false", "15"), [runs.view(f32)], pairs(scores, index))
+case("MrgSort_2", MERGE % ("false", "3"), [runs.view(f32)], pairs(scores[:64], index[:64]))
+
+
+def suspended(lists):
+    """Merges until one list is used up."""
+    heads, out = [0] * len(lists), []
+    while all(h < len(l) for h, l in zip(heads, lists)):
+        i = max(range(len(lists)), key=lambda k: (lists[k][heads[k]][0], -k))
+        out.append(i)
+        heads[i] += 1
+    return out, heads
+
+
+lists = [[(s,) for s in runs[i:i + 32, 0].copy().view(f32)] for i in range(0, 128, 32)]
+order, taken = suspended(lists)
+heads, stopped = [0] * 4, []
+for i in order:
+    stopped.append(runs[32 * i + heads[i]])
+    heads[i] += 1
+case("MrgSort_suspend", MERGE % ("true", "15"), [runs.view(f32)], np.array(stopped))
+case("MrgSort_counts", MERGE.replace("y.Rein", "tmp.Rein") % ("true", "15") + """
+  uint16_t c[4]; GetMrgSortResult(c[0], c[1], c[2], c[3]); for (int i = 0; i < 4; ++i) y.SetValue(i, c[i]);""",
+     [runs.view(f32)], np.array(taken, np.int32))
+two = np.concatenate([runs.view(f32).reshape(-1), runs[::1].view(f32).reshape(-1)])
+case("MrgSort_repeat", MERGE.replace(", 1));", ", 2));") % ("false", "15"), [two], np.concatenate([pairs(scores, index)] * 2))
+case("MrgSort_old_form", """uint16_t len[4] = {32, 32, 32, 32}; uint32_t sorted[4];
+  MrgSort<float, false>(y.ReinterpretCast<float>(), MrgSortSrcList<float>(x0, x0[64], x0[128], x0[192]), len, sorted, 15, 1);""",
+     [runs.view(f32)], pairs(scores, index))
+case("Sort_full", """LocalTensor<float> concat, t = tmp.ReinterpretCast<float>(); Concat(concat, x0, t, 8);
+  Sort<float, true>(y.ReinterpretCast<float>(), concat, x1, t, 4);""", [scores, index], pairs(scores, index))
+case("Extract_values", "Extract(y, tmp.ReinterpretCast<uint32_t>(), x0, 4);", [runs.view(f32)], runs[:, 0].copy().view(f32))
+case("Extract_indices", "Extract(tmp.ReinterpretCast<float>(), y, x0, 4);", [runs.view(f32)], runs[:, 1])
+case("GetSortLen", "y.SetValue(0, GetSortLen<float>(100)); y.SetValue(1, GetSortOffset<half>(100));", [], np.array([200, 400], np.int32))
+
+# ---- scalars ----
+
+case("half_scalar", "half s = half(1.5f) * half(3.0f) + half(0.1f); y.SetValue(0, s); y.SetValue(1, half(0.1f)); y.SetValue(2, -s);", [],
+     np.array([f16(f16(4.5) + f16(0.1)), f16(0.1), -f16(f16(4.5) + f16(0.1))], f16))
+case("bfloat_scalar", "y.SetValue(0, ToFloat(ToBfloat16(1.01f)));", [], np.array([bf16(1.01)], f32))
+
+# ---- 950 only ----
+
+case("Scatter", f"Scatter(y, x0, x1, 0, {C});", [values, offsets * 4], values[np.argsort(offsets)], target="ascend950")
+bb = normal(N, bf16)
+case("Add_bf16", f"Add(y, x0, x0, {N});", [bb], bb + bb, target="ascend950")
+case("Compare_i32_LT", "Compare(y, x0, x1, CMPMODE::LT, 128);", [ai[:128].copy(), bi[:128].copy()], bits_of(ai[:128] < bi[:128]), target="ascend950")
+case("And_i32", f"And(y, x0, x1, {N});", [ai, bi], ai & bi, target="ascend950")
+case("Div_i32", f"Div(y, x0, x1, {N});", [ai, bi], np.trunc(ai / bi).astype(np.int32), target="ascend950")
+case("ReduceSum_tree", "ReduceSum(y, x0, tmp.ReinterpretCast<float>(), 1000);", [line], tree_sum(np.concatenate([partial, np.zeros(48, f32)]))[None], target="ascend950")
+
+np.seterr(**errors)
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("ops")
+    made = {}
+
+    def library(target):
+        if target not in made:
+            text = "".join(kernel(c) for c in CASES if c.target == target)
+            made[target] = build(directory, text, target, name=target)
+        return made[target]
+
+    return library
+
+
+@pytest.mark.parametrize("c", CASES, ids=[f"{c.name}-{c.target[6:]}" for c in CASES])
+def test_against_numpy(libraries, c):
+    y = np.zeros_like(c.expected) if c.before is None else c.before.astype(c.expected.dtype, copy=True)
+    run = libraries(c.target).launch(c.name, [*c.inputs, y], blocks=1)
+    assert [f for f in run.findings] == c.findings, run.describe()
+    np.testing.assert_array_equal(y, c.expected)
+
+
+def test_names_are_distinct():
+    assert len({(c.name, c.target) for c in CASES}) == len(CASES)
