@@ -61,6 +61,22 @@ def _verify_apply_top_k_top_p_with_sorted(op) -> None:
     _expect(op.out, "out", out)
 
 
+def _verify_top_k_top_p_sample(op) -> None:
+    index = shaped(op.logits_select_idx or op.logits_idx)
+    expected = rules.top_k_top_p_sample(
+        shaped(op.logits), shaped(op.top_k), shaped(op.top_p), shaped(op.q), shaped(op.min_ps),
+        ks_max=op.ks_max, is_need_logits=op.is_need_logits, is_need_sample_result=op.is_need_sample_result,
+        index_dtype=index.dtype if index is not None and index.dtype == "int32" else "int64", target=op.target,
+    )  # fmt: skip
+    for result, wanted in zip(op.definition.results, expected):
+        given = getattr(op, result.name)
+        if (given is None) != (wanted is None):
+            present = "is required by" if given is None else "is not among the results of"
+            raise VerifyError(f"result '{result.name}' {present} these is_need_logits and is_need_sample_result")
+        if given is not None:
+            _expect(given, result.name, wanted)
+
+
 ASCEND = Dialect(
     "ascend",
     "The operators, on tensors. B is the batch, V the vocabulary; B may be dynamic (`?`).",
@@ -106,6 +122,38 @@ ASCEND = Dialect(
                 "the lower index goes first; the last one of the order never goes."
             ),
             verify=_verify_apply_top_k_top_p,
+        ),
+        Op(
+            "top_k_top_p_sample",
+            "Top-k, top-p and min-p of every row, and an index sampled from what is left, or the distribution.",
+            operands=(
+                Operand("logits", "tensor", "[B, V]; f32, f16 or bf16"),
+                Operand("top_k", "tensor", "[B] i32; off unless 1 <= k <= min(V, ks_max)"),
+                Operand("top_p", "tensor", "[B], dtype of `logits`; p <= 0 keeps one, p >= 1 is off"),
+                Operand("q", "tensor", "[B, V] f32, by position in the order of survivors", optional=True),
+                Operand("min_ps", "tensor", "[B], dtype of `logits`; m <= 0 is off, m >= 1 keeps one", optional=True),
+            ),
+            attributes=(
+                Attribute("eps", "float", "added to |q|"),
+                Attribute("is_need_logits", "bool", "whether there is `logits_top_kp_select`"),
+                Attribute("top_k_guess", "integer", "candidates to try for top-p without top-k; never changes a result"),
+                Attribute("ks_max", "integer", "largest k; counts as rounded up to a multiple of 8, at most 1024"),
+                Attribute("input_is_logits", "bool", "false: `logits` are probabilities"),
+                Attribute("is_need_sample_result", "bool", "the distribution instead of an index"),
+                _TARGET,
+            ),
+            results=(
+                Result("logits_select_idx", "tensor", "[B] i32 or i64; not with is_need_sample_result", optional=True),
+                Result("logits_top_kp_select", "tensor", "[B, V] f32, survivors in place; -inf or 0 elsewhere", optional=True),
+                Result("logits_idx", "tensor", "[B, V] i32 or i64, survivors in order, then -1", optional=True),
+                Result("logits_sort_masked", "tensor", "[B, V] f32, their probabilities, then 0", optional=True),
+            ),
+            description=(
+                "Exactly k values stay, of equal ones those of lower index. The nucleus ends with the element whose "
+                "descending running probability reaches p. Survivors are in descending order, or in order of index "
+                "where nothing sorts (top-k off, p >= 1, m < 1); position j of that order takes q[b, j]."
+            ),
+            verify=_verify_top_k_top_p_sample,
         ),
     ),
 )
