@@ -143,9 +143,9 @@ struct Checker {
       return false;
     }
     if (o.write && !argument->writable) {
-      Note(s, "read-only", call.site,
-           Text("%s writes [%lld, %lld) of %s, which is a read-only array", call.api, begin, end, Name(*argument).c_str()),
-           Name(*argument), span.begin - base, span.end - base);
+      Always(s, "read-only", call.site,
+             Text("%s writes [%lld, %lld) of %s, which is a read-only array", call.api, begin, end, Name(*argument).c_str()),
+             Name(*argument), span.begin - base, span.end - base);
       return false;
     }
     if (call.core.check && (span.begin < o.low || span.end > o.high))

@@ -300,8 +300,8 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
     const char* what = signal == SIGFPE ? "an arithmetic fault, such as an integer division by zero"
                                         : "an access through a stray pointer";
     const Place& last = s.places.back();
-    Note(s, "crash", Site::Here(last.file ? last.file : "", last.line),
-         Text("the kernel's own code stops with %s (signal %d), some time after this line", what, signal));
+    Always(s, "crash", Site::Here(last.file ? last.file : "", last.line),
+           Text("the kernel's own code stops with %s (signal %d), some time after this line", what, signal));
   } else {
     tls_escape = &escape;
     CallEntry<0>(entry, pointers.data(), pointers.size());

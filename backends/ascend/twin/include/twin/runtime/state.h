@@ -197,14 +197,20 @@ inline bool AddFinding(State& s, const char* kind, Site site, int otherLine, con
   return true;
 }
 
-inline void Note(State& s, const char* kind, Site site, std::string message, std::string buffer = "",
-                 uint64_t begin = 0, uint64_t end = 0) {
+// With the checker on or off.
+inline void Always(State& s, const char* kind, Site site, std::string message, std::string buffer = "",
+                   uint64_t begin = 0, uint64_t end = 0) {
   if (!AddFinding(s, kind, site, 0, nullptr)) return;
   Finding& finding = s.findings.back();
   finding.message = std::move(message);
   finding.buffer = std::move(buffer);
   finding.begin = begin;
   finding.end = end;
+}
+
+inline void Note(State& s, const char* kind, Site site, std::string message, std::string buffer = "",
+                 uint64_t begin = 0, uint64_t end = 0) {
+  if (tls_core->check) Always(s, kind, site, std::move(message), std::move(buffer), begin, end);
 }
 
 inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
