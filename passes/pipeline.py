@@ -7,8 +7,8 @@ printed and run here: a name that is registered with us is ours, every other one
 Each pass is a step of its own: it runs, the IR is verified, and whatever went wrong names the pass.
 
 The bindings keep no track of the ops that Python refers to: a handle to an op that a pass has erased points into freed
-memory. So a pipeline never changes the module it is given. It works on a copy, returns that, and every handle into the
-argument stays good.
+memory. So a pipeline never changes the module it is given. It works on a copy and returns that, and the copy keeps the
+original alive: a handle into the original is good as long as either of them is there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import functools
 import os
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TextIO
@@ -39,7 +40,7 @@ UPSTREAM_PASSES = (
     "convert-elementwise-to-linalg", "linalg-fuse-elementwise-ops", "linalg-fold-unit-extent-dims",
     "linalg-generalize-named-ops", "linalg-specialize-generic-ops", "linalg-inline-scalar-operands",
     "convert-linalg-to-loops", "scf-for-loop-canonicalization", "scf-for-loop-peeling",
-    "test-scf-parallel-loop-fusion", "fold-tensor-subset-ops", "empty-tensor-to-alloc-tensor", "one-shot-bufferize",
+    "scf-parallel-loop-fusion", "fold-tensor-subset-ops", "empty-tensor-to-alloc-tensor", "one-shot-bufferize",
     "buffer-deallocation-pipeline", "arith-expand", "arith-unsigned-when-equivalent", "int-range-optimizations",
     "math-uplift-to-fma", "math-extend-to-supported-types", "lower-affine", "convert-scf-to-cf", "convert-math-to-libm",
     "convert-arith-to-llvm", "convert-func-to-llvm", "finalize-memref-to-llvm", "reconcile-unrealized-casts",
@@ -139,6 +140,11 @@ class Pipeline:
 # -- parsing --------------------------------------------------------------------------------------------------------
 
 
+_QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
+_QUOTED_OR_BRACE = re.compile(rf"{_QUOTED}|[{{}}'\"]", re.DOTALL)  # a quote by itself is one that is not closed
+_KEY_VALUE = re.compile(rf"([^\s=]+)(?:=({_QUOTED}|\S*))?", re.DOTALL)
+
+
 class _Parser:
     """Recursive descent over `element (, element)*` with `element := name [{options}] | anchor ( elements )`."""
 
@@ -218,24 +224,19 @@ class _Parser:
 
     def braces(self) -> str:
         """The text between `{` here and the `}` that closes it; braces in quotes do not count."""
-        start, depth, quote = self.offset, 0, ""
-        for offset in range(start, len(self.text)):
-            character = self.text[offset]
-            if quote:
-                if character == quote and self.text[offset - 1] != "\\":
-                    quote = ""
-            elif character in "\"'":
-                quote = character
-            elif character in "{}":
-                depth += 1 if character == "{" else -1
-                if not depth:
-                    self.offset = offset + 1
-                    return self.text[start + 1 : offset]
+        start, depth = self.offset, 0
+        for token in _QUOTED_OR_BRACE.finditer(self.text, start):
+            if token[0] in ("'", '"'):
+                raise self.error("missing closing quote", token.start())
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if not depth:
+                self.offset = token.end()
+                return self.text[start + 1 : token.start()]
         raise self.error("missing '}'", start)
 
     def options(self, text: str, at: int) -> Iterator[tuple[str, str]]:
         """The `key=value` pairs of one of our passes; a value may be quoted."""
-        for match in re.finditer(r"""([^\s=]+)(?:=("(?:[^"\\]|\\.)*"|'[^']*'|\S*))?""", text, re.DOTALL):
+        for match in _KEY_VALUE.finditer(text):
             name, value = match.groups()
             if value is None:
                 raise self.error(f"expected '{name}=value'", at + match.start())
@@ -339,6 +340,7 @@ def run_pipeline(
     if isinstance(pipeline, str):
         pipeline = Pipeline.parse(pipeline)
     result = _copy(module)
+    weakref.finalize(result, id, module).atexit = False  # holds `module` for as long as `result` lives
     run = _Run(verify_each, print_after_all, timing or Timing(), remarks or Remarks())
     with result.context:
         run.elements(pipeline.elements, result.operation)
