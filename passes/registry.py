@@ -224,7 +224,10 @@ def rewrite(root: str, benefit: int = 1, *, pass_name: str | None = None) -> Cal
         known = _passes.get(name)
         earlier = known.factory.rewrites if known and isinstance(known.factory, _RewriteFactory) else ()
         factory = _RewriteFactory(name, (*earlier, Rewrite(root, function, benefit)))
-        doc = function.__doc__ or module.__doc__ or f"Rewrites {root}."
+        docs = [function.__doc__, module.__doc__]
+        if pass_name:  # a pass of several rewrites is described by its file, as others are
+            docs.reverse()
+        doc = docs[0] or docs[1] or f"Rewrites {root}."
         _add(PassInfo(name, _file_of(module), doc, (), factory))
         return function
 

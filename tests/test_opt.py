@@ -211,6 +211,7 @@ def addition_to_subtraction(op, rewriter):
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
+    registry.all_passes()
     monkeypatch.setattr(registry, "_passes", dict(registry._passes))  # what a test loads is gone after it
     (tmp_path / "plugin.py").write_text(PLUGIN)
     return "plugin.py"
