@@ -93,7 +93,7 @@ REFUSED_ON_910B = [
     ("DataCopy(f, gh, 64);", "DataCopy(f, gf, 64);"),
     ("DataCopy(gf, f, DataCopyExtParams{1, 4, 0, 0, 0});", "DataCopy(gf, f, DataCopyParams{1, 4, 0, 0});"),
     ("bs = bs + bs;", "float s = ToFloat(bs) + ToFloat(bs);"),
-    ("bs = 1.0f;", "bs = ToBfloat16(1.0f);"),
+    ("float s = bs;", "bs = 0; bs = ToBfloat16(1.0f);"),
     ("hs = f;", "hs = hs + half(1.0f) * hs;"),
     ("PipeBarrier<PIPE_S>();", "PipeBarrier<PIPE_V>();"),
     ("SetFlag(0);", "SetFlag<HardEvent::V_S>(0);"),

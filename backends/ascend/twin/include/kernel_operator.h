@@ -10,6 +10,7 @@
 #include "twin/params.h"
 #include "twin/tensor.h"
 #include "twin/sync.h"
+#include "twin/utilities.h"
 #include "twin/pipe.h"
 #include "twin/copy.h"
 #include "twin/lanes.h"
@@ -20,4 +21,5 @@
 #include "twin/reduce.h"
 #include "twin/gather.h"
 #include "twin/sort.h"
+#include "twin/highlevel.h"
 #include "twin/tiling.h"

@@ -142,13 +142,13 @@ inline half operator-(half a) {
   return result;
 }
 
-// The upper half of a float. 910B has no arithmetic on it, scalar or vector: it is loaded, cast and stored.
+// The upper half of a float. 910B has no arithmetic on it, scalar or vector: it is loaded, cast (ToFloat) and stored.
 struct bfloat16_t {
   uint16_t bits;
   bfloat16_t() = default;
-#if __NPU_ARCH__ == 3510
   template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
   bfloat16_t(T value) : bits(twin::FloatToBfloat(float(value))) {}
+#if __NPU_ARCH__ == 3510
   operator float() const { return twin::BfloatToFloat(bits); }
 #endif
 };
