@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from .diagnostics import PassFailure, emit_error
-from .lowerings.producers import unsupported_reason
+from .lowerings.producers import VIEWS, unsupported_reason
 from .registry import register_pass
 
 _FOREIGN_ATTRIBUTES = ("mhlo.", "jax.", "sdy.", "stablehlo.")
@@ -62,7 +62,7 @@ def _unsupported(block: ir.Block) -> list[tuple[ir.Operation, str]]:
     found = []
     for view in block.operations:
         op = view.operation
-        if op.name in _TRANSPARENT or op.name.startswith("ascend."):
+        if op.name in (*_TRANSPARENT, *VIEWS) or op.name.startswith("ascend."):
             continue
         reason = unsupported_reason(op)
         if reason is not None:

@@ -156,7 +156,7 @@ def _file_of(module: Any) -> str:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite pattern: `function(op, rewriter)` returns something falsy where it has rewritten the op."""
+    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op."""
 
     root: str
     function: Callable[[ir.OpView, mlir_rewrite.PatternRewriter], Any]
@@ -179,6 +179,8 @@ class RewritePass:
             config = mlir_rewrite.GreedyRewriteConfig()
             config.max_iterations = -1  # no limit: an op changed in place is met again in the next iteration only
             mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze(), config)
+        for where, reason in driver.missed:
+            remarks.add(where, "missed", reason)
         if driver.raised is not None:
             raise driver.raised
         if driver.applied >= _MAX_REWRITES:
@@ -192,6 +194,7 @@ class _Driver:
     def __init__(self, name: str, remarks: Remarks):
         self.name, self.remarks = name, remarks
         self.applied = 0
+        self.missed: list[tuple[ir.Location, str]] = []
         self.raised: BaseException | None = None
 
     def apply(self, pattern: Rewrite, op: ir.OpView, rewriter: mlir_rewrite.PatternRewriter) -> bool:
@@ -200,14 +203,16 @@ class _Driver:
         location = op.location
         try:
             with rewriter.ip, location:
-                failed = bool(pattern.function(op, rewriter))
+                failed = pattern.function(op, rewriter)
         except BaseException as error:  # Ctrl-C too
             self.raised = error
             return True
         if not failed:
             self.applied += 1
             self.remarks.add(location, "passed", f"rewrote '{pattern.root}'")
-        return failed
+        elif isinstance(failed, str) and (location, failed) not in self.missed:  # an op is tried more than once
+            self.missed.append((location, failed))
+        return bool(failed)
 
 
 def rewrite(root: str, benefit: int = 1, *, pass_name: str | None = None) -> Callable[[Callable], Callable]:
@@ -215,8 +220,8 @@ def rewrite(root: str, benefit: int = 1, *, pass_name: str | None = None) -> Cal
 
     The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
     one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
-    not matched and must not have changed anything. Ops it creates go before `op` and get its location. Note that
-    `rewriter.erase_op` takes an `ir.Operation`: `rewriter.erase_op(op.operation)`."""
+    not matched and must not have changed anything; a string is the reason, and becomes a remark. Ops it creates go
+    before `op` and get its location. Note that `rewriter.erase_op` takes an `ir.Operation`: `op.operation`."""
 
     def register(function: Callable) -> Callable:
         name = pass_name or function.__name__.strip("_").replace("_", "-").lower()

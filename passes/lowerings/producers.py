@@ -97,9 +97,19 @@ def _why_no_view(op: ir.Operation) -> str | None:
         return None
     before = ir.RankedTensorType(op.operands[0].type)
     after = ir.RankedTensorType(op.results[0].type)
-    if _non_unit(before) == _non_unit(after):
+    if _non_unit(before) == _non_unit(after) or _is_uniform(op.operands[0]):
         return None
     return "a reshape that moves elements between dimensions"
+
+
+def _is_uniform(value: ir.Value) -> bool:
+    """Whether all elements of a value are the same, so that any of them serves for any other."""
+    if not isinstance(value.type, ir.RankedTensorType) or ir.RankedTensorType(value.type).rank == 0:
+        return True
+    owner = value.owner
+    if isinstance(owner, ir.Block) or unsupported_reason(owner) is not None:
+        return False
+    return owner.name == "arith.constant" or all(map(_is_uniform, inputs(owner)))
 
 
 def _non_unit(shape: ir.RankedTensorType) -> list[int]:
@@ -362,6 +372,8 @@ def _accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]
         return pairs
     if op.name in VIEWS:
         source = op.operands[0]
+        if _is_uniform(source):
+            return [(source, (None,) * ir.RankedTensorType(source.type).rank)]
         kept = iter([a for a, dim in zip(access, ir.RankedTensorType(op.results[0].type).shape) if dim != 1])
         shape = ir.RankedTensorType(source.type).shape
         return [(source, tuple(None if dim == 1 else next(kept) for dim in shape))]
