@@ -69,17 +69,17 @@ struct NegOp { template <typename C> static C Of(C a) { return C(Wrap<C>(0) - Wr
                static float Of(float a) { return -a; } };
 
 template <typename Op, typename T>
-inline void Map(T* __restrict d, const T* a, uint64_t n) {
+TWIN_OUTLINE void Map(T* __restrict d, const T* a, uint64_t n) {
   TWIN_IVDEP
   for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i])));
 }
 template <typename Op, typename T>
-inline void Map(T* __restrict d, const T* a, const T* b, uint64_t n) {
+TWIN_OUTLINE void Map(T* __restrict d, const T* a, const T* b, uint64_t n) {
   TWIN_IVDEP
   for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i]), Load(b[i])));
 }
 template <typename Op, typename T>
-inline void MapScalar(T* __restrict d, const T* a, T scalar, uint64_t n) {
+TWIN_OUTLINE void MapScalar(T* __restrict d, const T* a, T scalar, uint64_t n) {
   const Compute<T> s = Load(scalar);
   TWIN_IVDEP
   for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i]), s));
@@ -91,7 +91,7 @@ template <typename T>
 using Local = AscendC::LocalTensor<T>;
 
 template <typename Op, typename T>
-inline void UnaryCount(const char* api, const Local<T>& dst, const Local<T>& src, int32_t count, bool setMask, Site site) {
+TWIN_OUTLINE void UnaryCount(const char* api, const Local<T>& dst, const Local<T>& src, int32_t count, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, setMask), bytes = n * sizeof(T);
   uint64_t d = dst.View().address, a = src.View().address;
@@ -102,7 +102,7 @@ inline void UnaryCount(const char* api, const Local<T>& dst, const Local<T>& src
 }
 
 template <typename Op, typename T, typename M>
-inline void UnaryLanes(const char* api, const Local<T>& dst, const Local<T>& src, M mask, const Repeat& repeat,
+TWIN_OUTLINE void UnaryLanes(const char* api, const Local<T>& dst, const Local<T>& src, M mask, const Repeat& repeat,
                        const AscendC::UnaryRepeatParams& p, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
@@ -115,7 +115,7 @@ inline void UnaryLanes(const char* api, const Local<T>& dst, const Local<T>& src
 }
 
 template <typename Op, typename T>
-inline void ScalarCount(const char* api, const Local<T>& dst, const Local<T>& src, T scalar, int32_t count,
+TWIN_OUTLINE void ScalarCount(const char* api, const Local<T>& dst, const Local<T>& src, T scalar, int32_t count,
                         bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, setMask), bytes = n * sizeof(T);
@@ -127,7 +127,7 @@ inline void ScalarCount(const char* api, const Local<T>& dst, const Local<T>& sr
 }
 
 template <typename Op, typename T, typename M>
-inline void ScalarLanes(const char* api, const Local<T>& dst, const Local<T>& src, T scalar, M mask,
+TWIN_OUTLINE void ScalarLanes(const char* api, const Local<T>& dst, const Local<T>& src, T scalar, M mask,
                         const Repeat& repeat, const AscendC::UnaryRepeatParams& p, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
@@ -141,7 +141,7 @@ inline void ScalarLanes(const char* api, const Local<T>& dst, const Local<T>& sr
 }
 
 template <typename Op, typename T>
-inline void BinaryCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<T>& src1,
+TWIN_OUTLINE void BinaryCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<T>& src1,
                         int32_t count, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, setMask), bytes = n * sizeof(T);
@@ -156,7 +156,7 @@ inline void BinaryCount(const char* api, const Local<T>& dst, const Local<T>& sr
 }
 
 template <typename Op, typename T, typename M>
-inline void BinaryLanes(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<T>& src1, M mask,
+TWIN_OUTLINE void BinaryLanes(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<T>& src1, M mask,
                         const Repeat& repeat, const AscendC::BinaryRepeatParams& p, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
@@ -289,7 +289,7 @@ TWIN_SCALAR(ShiftRight, ShiftRightOp, TWIN_SHIFTABLE)
 
 // dst += src * scalar, with one rounding.
 template <typename T>
-inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, const int32_t& count,
+TWIN_OUTLINE void Axpy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, const int32_t& count,
                  twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Axpy, half, float);
   twin::Call call("Axpy", PIPE_V, site);
@@ -307,7 +307,7 @@ inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& 
 
 // dst += src0 * src1, with one rounding.
 template <typename T>
-inline void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+TWIN_OUTLINE void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
                       const int32_t& count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(MulAddDst, half, float);
   twin::Call call("MulAddDst", PIPE_V, site);

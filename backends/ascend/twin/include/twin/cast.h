@@ -50,7 +50,7 @@ inline const char* ModeName(RoundMode mode) {
 
 // Whole numbers: rounded in double (every source format is exact there, int64 apart, which has its own path).
 template <RoundMode mode, typename To, typename From>
-inline void CastRun(To* __restrict d, const From* a, uint64_t n, float scale) {
+TWIN_OUTLINE void CastRun(To* __restrict d, const From* a, uint64_t n, float scale) {
   if constexpr (std::is_same<To, half>::value && std::is_same<From, int32_t>::value) {
     for (uint64_t i = 0; i < n; ++i) Store(d[i], float(double(a[i]) * scale));
   } else if constexpr (std::is_same<To, half>::value && OneOf<From, float, int16_t>) {
@@ -113,19 +113,19 @@ inline void StoreNibble(uint8_t* p, uint64_t i, int32_t value) {
 }
 
 template <RoundMode mode>
-inline void CastRun(AscendC::int4b_t* d, const half* a, uint64_t n, float) {
+TWIN_OUTLINE void CastRun(AscendC::int4b_t* d, const half* a, uint64_t n, float) {
   for (uint64_t i = 0; i < n; ++i) {
     double x = RoundWhole(Load(a[i]), mode);
     StoreNibble(&d->bits, i, x != x ? 0 : x < -8 ? -8 : x > 7 ? 7 : int32_t(x));
   }
 }
 template <RoundMode mode>
-inline void CastRun(half* d, const AscendC::int4b_t* a, uint64_t n, float) {
+TWIN_OUTLINE void CastRun(half* d, const AscendC::int4b_t* a, uint64_t n, float) {
   for (uint64_t i = 0; i < n; ++i) Store(d[i], float(LoadNibble(&a->bits, i)));
 }
 
 template <typename To, typename From>
-inline void CastMode(RoundMode mode, To* d, const From* a, uint64_t n, float scale) {
+TWIN_OUTLINE void CastMode(RoundMode mode, To* d, const From* a, uint64_t n, float scale) {
   constexpr uint32_t modes = CastModes<To, From>();
   switch (mode) {
     case RoundMode::CAST_NONE: if constexpr (modes & 1) CastRun<RoundMode::CAST_NONE>(d, a, n, scale); break;
@@ -168,7 +168,7 @@ inline void CheckCast(Call& call, RoundMode mode) {
 namespace AscendC {
 
 template <typename T, typename U>
-inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
                  const uint32_t count, twin::Site site = twin::Site::Here()) {
   static_assert(twin::CastModes<T, U>() != 0, "Cast does not convert between these types");
   twin::Call call("Cast", PIPE_V, site);
@@ -189,7 +189,7 @@ namespace twin {
 inline namespace TWIN_ABI {
 
 template <typename T, typename U, typename M>
-inline void CastLanes(const Local<T>& dst, const Local<U>& src, RoundMode mode, M mask, const Repeat& repeat,
+TWIN_OUTLINE void CastLanes(const Local<T>& dst, const Local<U>& src, RoundMode mode, M mask, const Repeat& repeat,
                       const AscendC::UnaryRepeatParams& p, bool setMask, Site site) {
   static_assert(CastModes<T, U>() != 0, "Cast does not convert between these types");
   static_assert(!OneOf<AscendC::int4b_t, T, U>, "the strided form with int4b_t is not in the twin: use the count form");
@@ -213,13 +213,13 @@ inline void CastLanes(const Local<T>& dst, const Local<U>& src, RoundMode mode, 
 namespace AscendC {
 
 template <typename T, typename U, bool isSetMask = true>
-inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
                  const uint64_t mask[], const twin::Repeat repeat, const UnaryRepeatParams& params,
                  twin::Site site = twin::Site::Here()) {
   twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
 }
 template <typename T, typename U, bool isSetMask = true>
-inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint64_t mask,
+TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint64_t mask,
                  const twin::Repeat repeat, const UnaryRepeatParams& params, twin::Site site = twin::Site::Here()) {
   twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
 }

@@ -69,7 +69,7 @@ namespace AscendC {
 
 // GM to UB. count * sizeof(T) is a multiple of 32; what is over is not copied.
 template <typename T>
-inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count,
+TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE2, site);
   uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
@@ -81,7 +81,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, cons
 }
 
 template <typename T>
-inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+TWIN_OUTLINE void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE3, site);
   uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
@@ -94,7 +94,7 @@ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, cons
 
 // Within UB, on the vector pipe.
 template <typename T>
-inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_V, site);
   uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
@@ -107,7 +107,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
 }
 
 template <typename T>
-inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE2, site);
   twin::View to = dst.View(), from = src.View();
@@ -123,7 +123,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, cons
 }
 
 template <typename T>
-inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+TWIN_OUTLINE void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE3, site);
   twin::View to = dst.View(), from = src.View();
@@ -138,7 +138,7 @@ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, cons
 }
 
 template <typename T>
-inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_V, site);
   twin::View to = dst.View(), from = src.View();
@@ -156,7 +156,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const
 // and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if no
 // padding is asked for, and undefined bytes otherwise.
 template <typename T>
-inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
+TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                         const DataCopyPadExtParams<T>& pad, twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopyPad", PIPE_MTE2, site);
   if (params.blockCount == 0 || params.blockLen == 0) return;
@@ -196,7 +196,7 @@ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, c
 
 // UB to GM by the byte: exactly blockLen bytes of each 32-byte aligned block.
 template <typename T>
-inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
                         twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopyPad", PIPE_MTE3, site);
   if (params.blockCount == 0 || params.blockLen == 0) return;
@@ -214,7 +214,7 @@ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, c
 
 // The older parameter structs, with byte lengths: strides of the GM side are bytes, of the UB side 32-byte blocks.
 template <typename T>
-inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
                         const DataCopyPadParams& pad, twin::Site site = twin::Site::Here()) {
   T value{};
   std::memcpy(&value, &pad.paddingValue, sizeof(T));
@@ -223,7 +223,7 @@ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, c
 }
 
 template <typename T>
-inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                         twin::Site site = twin::Site::Here()) {
   DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
               site);
@@ -231,7 +231,7 @@ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, c
 
 // Sets `count` elements of GM. The device goes through UB and MTE3; no UB of the kernel's is used here.
 template <typename T>
-inline void InitGlobalMemory(GlobalTensor<T>& gm, const uint64_t count, const T value,
+TWIN_OUTLINE void InitGlobalMemory(GlobalTensor<T>& gm, const uint64_t count, const T value,
                              twin::Site site = twin::Site::Here()) {
   static_assert(twin::OneOf<T, int16_t, uint16_t, half, int32_t, uint32_t, float>,
                 "InitGlobalMemory takes 16-bit and 32-bit types other than bfloat16_t");

@@ -16,7 +16,7 @@ namespace twin {
 inline namespace TWIN_ABI {
 
 template <typename T, typename M>
-inline void DuplicateLanes(const Local<T>& dst, T value, M mask, const Repeat& repeat, uint32_t blockStride,
+TWIN_OUTLINE void DuplicateLanes(const Local<T>& dst, T value, M mask, const Repeat& repeat, uint32_t blockStride,
                            uint32_t repeatStride, bool setMask, Site site) {
   Call call("Duplicate", PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
@@ -29,7 +29,7 @@ inline void DuplicateLanes(const Local<T>& dst, T value, M mask, const Repeat& r
 }
 
 template <typename T, typename M>
-inline void IndexLanes(const Local<T>& dst, T first, M mask, const Repeat& repeat, uint32_t blockStride,
+TWIN_OUTLINE void IndexLanes(const Local<T>& dst, T first, M mask, const Repeat& repeat, uint32_t blockStride,
                        uint32_t repeatStride, Site site) {
   Call call("CreateVecIndex", PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), true);
@@ -47,7 +47,7 @@ inline void IndexLanes(const Local<T>& dst, T first, M mask, const Repeat& repea
 namespace AscendC {
 
 template <typename T>
-inline void Duplicate(const LocalTensor<T>& dst, const T& value, const int32_t& count,
+TWIN_OUTLINE void Duplicate(const LocalTensor<T>& dst, const T& value, const int32_t& count,
                       twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Duplicate, TWIN_FILLABLE);
   twin::Call call("Duplicate", PIPE_V, site);
@@ -59,14 +59,14 @@ inline void Duplicate(const LocalTensor<T>& dst, const T& value, const int32_t& 
   for (uint64_t i = 0; i < n; ++i) d[i] = v;
 }
 template <typename T, bool isSetMask = true>
-inline void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t mask[], const twin::Repeat repeat,
+TWIN_OUTLINE void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t mask[], const twin::Repeat repeat,
                       const uint16_t dstBlockStride, const uint8_t dstRepeatStride,
                       twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Duplicate, TWIN_FILLABLE);
   twin::DuplicateLanes(dst, value, (const uint64_t*)mask, repeat, dstBlockStride, dstRepeatStride, isSetMask, site);
 }
 template <typename T, bool isSetMask = true>
-inline void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t mask, const twin::Repeat repeat,
+TWIN_OUTLINE void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t mask, const twin::Repeat repeat,
                       const uint16_t dstBlockStride, const uint8_t dstRepeatStride,
                       twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Duplicate, TWIN_FILLABLE);
@@ -75,7 +75,7 @@ inline void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t mask, 
 
 // first, first + 1, ... On 910B the device builds it as a serial chain of one Adds a repeat (see the report).
 template <typename T>
-inline void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(CreateVecIndex, TWIN_RAMPS);
   twin::Call call("CreateVecIndex", PIPE_V, site);
   twin::Touch(call, "dst", true, dst, count);
@@ -85,13 +85,13 @@ inline void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count, t
   for (uint32_t i = 0; i < count; ++i) twin::Store(d[i], twin::AddOp::Of(start, twin::Compute<T>(i)));
 }
 template <typename T>
-inline void CreateVecIndex(LocalTensor<T>& dst, const T& first, uint64_t mask[], const twin::Repeat repeat,
+TWIN_OUTLINE void CreateVecIndex(LocalTensor<T>& dst, const T& first, uint64_t mask[], const twin::Repeat repeat,
                            uint16_t dstBlkStride, uint8_t dstRepStride, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(CreateVecIndex, TWIN_RAMPS);
   twin::IndexLanes(dst, first, (const uint64_t*)mask, repeat, dstBlkStride, dstRepStride, site);
 }
 template <typename T>
-inline void CreateVecIndex(LocalTensor<T>& dst, const T& first, uint64_t mask, const twin::Repeat repeat,
+TWIN_OUTLINE void CreateVecIndex(LocalTensor<T>& dst, const T& first, uint64_t mask, const twin::Repeat repeat,
                            uint16_t dstBlkStride, uint8_t dstRepStride, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(CreateVecIndex, TWIN_RAMPS);
   twin::IndexLanes(dst, first, mask, repeat, dstBlkStride, dstRepStride, site);
@@ -99,7 +99,7 @@ inline void CreateVecIndex(LocalTensor<T>& dst, const T& first, uint64_t mask, c
 
 // first, first + diff, first + 2 diff, ...
 template <typename T>
-inline void ArithProgression(const LocalTensor<T>& dst, const T first, const T diff, const int32_t count,
+TWIN_OUTLINE void ArithProgression(const LocalTensor<T>& dst, const T first, const T diff, const int32_t count,
                              twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(ArithProgression, int16_t, half, int32_t, float);
   twin::Call call("ArithProgression", PIPE_V, site);
@@ -118,7 +118,7 @@ inline void Arange(const LocalTensor<T>& dst, const T first, const T diff, const
 
 // Each of 8 elements a repeat fills one 32-byte block of dst.
 template <typename T>
-inline void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const twin::Repeat repeat,
+TWIN_OUTLINE void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const twin::Repeat repeat,
                  const BrcbRepeatParams& params, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Brcb, TWIN_BROADCAST);
   twin::Call call("Brcb", PIPE_V, site);
@@ -140,7 +140,7 @@ inline void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const twi
 
 // A 16 x 16 matrix of 16-bit elements.
 template <typename T>
-inline void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Transpose, int16_t, uint16_t, half);
   twin::Call call("Transpose", PIPE_V, site);
   twin::Touch(call, "src", false, src, 256);
@@ -155,7 +155,7 @@ inline void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, twin
 
 // A masked copy within UB, block strides and repeat strides in 32-byte blocks.
 template <typename T, bool isSetMask = true>
-inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask, const twin::Repeat repeat,
+TWIN_OUTLINE void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask, const twin::Repeat repeat,
                  const CopyRepeatParams& params, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Copy, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
   twin::Call call("Copy", PIPE_V, site);

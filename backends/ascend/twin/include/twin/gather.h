@@ -13,7 +13,7 @@ inline uint32_t PatternByte(uint8_t pattern) {
 
 // `bit(repeat, i)` says whether element i of a repeat is kept.
 template <typename T, typename Bit>
-inline uint64_t Compact(Call& call, const Local<T>& dst, const Local<T>& src, bool counter, uint32_t mask,
+TWIN_OUTLINE uint64_t Compact(Call& call, const Local<T>& dst, const Local<T>& src, bool counter, uint32_t mask,
                         const AscendC::GatherMaskParams& p, bool patternReadable, Bit bit) {
   constexpr uint32_t perRepeat = 256 / sizeof(T), perBlock = 32 / sizeof(T);
   uint32_t length = counter ? mask : perRepeat, repeats = p.repeatTimes;
@@ -62,7 +62,7 @@ namespace AscendC {
 
 // Packs the elements whose pattern bit is 1 and counts them. Counter mode: `mask` elements a repeat.
 template <typename T, typename U, GatherMaskMode mode = defaultGatherMaskMode>
-inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1Pattern,
+TWIN_OUTLINE void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1Pattern,
                        const bool reduceMode, const uint32_t mask, const GatherMaskParams& params, uint64_t& rsvdCnt,
                        twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(GatherMask, TWIN_COMPACTABLE);
@@ -85,7 +85,7 @@ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, co
 }
 
 template <typename T, GatherMaskMode mode = defaultGatherMaskMode>
-inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uint8_t src1Pattern,
+TWIN_OUTLINE void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uint8_t src1Pattern,
                        const bool reduceMode, const uint32_t mask, const GatherMaskParams& params, uint64_t& rsvdCnt,
                        twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(GatherMask, TWIN_COMPACTABLE);
@@ -100,7 +100,7 @@ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, co
 
 // dst[i] = the element at byte srcBaseAddr + srcOffset[i] of src.
 template <typename T>
-inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
+TWIN_OUTLINE void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
                    const uint32_t srcBaseAddr, const uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Gather, TWIN_GATHERABLE);
   twin::Call call("Gather", PIPE_V, site);
@@ -130,7 +130,7 @@ inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const L
 
 // Eight 32-byte blocks a repeat, each from its own byte offset.
 template <typename T>
-inline void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
+TWIN_OUTLINE void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
                     const twin::Repeat repeat, const GatherRepeatParams& params,
                     twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Gatherb, TWIN_BLOCK_GATHERABLE);
@@ -158,7 +158,7 @@ inline void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
 #if __NPU_ARCH__ == 3510
 // The element at byte dstBaseAddr + dstOffset[i] of dst = src[i]. 910B has no such instruction.
 template <typename T>
-inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
+TWIN_OUTLINE void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& dstOffset,
                     const uint32_t dstBaseAddr, const uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Scatter, TWIN_GATHERABLE);
   twin::Call call("Scatter", PIPE_V, site);

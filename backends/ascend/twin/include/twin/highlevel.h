@@ -26,7 +26,7 @@ namespace twin {
 inline namespace TWIN_ABI {
 
 template <const AscendC::CumSumConfig& config, typename T>
-inline void CumSumRun(const Local<T>& dst, const Local<T>& lastRow, const Local<T>& src, const Local<uint8_t>* tmp,
+TWIN_OUTLINE void CumSumRun(const Local<T>& dst, const Local<T>& lastRow, const Local<T>& src, const Local<uint8_t>* tmp,
                       const AscendC::CumSumInfo& info, Site site) {
   TWIN_TYPES(CumSum, half, float);
   static_assert(config.algorithm == AscendC::CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE,
@@ -80,7 +80,7 @@ inline void CumSum(LocalTensor<T>& dstTensor, LocalTensor<T>& lastRowTensor, con
 
 // 1 / (1 + e^-x), through Muls, Exp, Adds and Div. The scratch must not overlap source or destination.
 template <typename T, bool isReuseSource = false>
-inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
+TWIN_OUTLINE void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
                     const uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Sigmoid, half, float);
   twin::Call call("Sigmoid", PIPE_V, site);
@@ -100,7 +100,7 @@ inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
     twin::Store(out[i], 1.0f / (1.0f + twin::ExpFloat(-twin::Load(in[i]))));
 }
 template <typename T, bool isReuseSource = false>
-inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+TWIN_OUTLINE void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
                     twin::Site site = twin::Site::Here()) {
   Sigmoid<T, isReuseSource>(dst, src, LocalTensor<uint8_t>(), count, site);
 }

@@ -20,6 +20,9 @@
 #define __inout_pipe__(pipe)
 #define GM_ADDR __gm__ uint8_t*
 
+// A call's work is compiled once per type, not into every call site: kernels would take seconds longer to build.
+#define TWIN_OUTLINE __attribute__((noinline))
+
 // What the runtime exports and kernels import; everything else stays private to its shared object.
 #define TWIN_API __attribute__((visibility("default")))
 

@@ -36,7 +36,7 @@ struct Groups {
 };
 
 template <Reduction reduction, typename T, typename M>
-inline void ReduceGroups(const char* api, const Local<T>& dst, const Local<T>& src, M mask, int32_t repeat,
+TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local<T>& src, M mask, int32_t repeat,
                          const Groups& groups, int32_t srcBlkStride, int32_t srcRepStride, ReduceOrder order,
                          bool setMask, Site site) {
   Call call(api, PIPE_V, site);
@@ -148,7 +148,7 @@ inline uint64_t ReduceScratch(uint64_t count, bool index) {
 }
 
 template <bool max, typename T>
-inline void ReduceExtreme(const char* api, const Local<T>& dst, const Local<T>& src, const Local<T>& tmp,
+TWIN_OUTLINE void ReduceExtreme(const char* api, const Local<T>& dst, const Local<T>& src, const Local<T>& tmp,
                           int32_t count, bool calIndex, Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, true);
@@ -207,7 +207,7 @@ inline void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
 }
 
 template <typename T, bool isSetMask = true>
-inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
+TWIN_OUTLINE void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                       const int32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(ReduceSum, half, float);
   twin::Call call("ReduceSum", PIPE_V, site);

@@ -53,7 +53,7 @@ inline void CompareRun(uint8_t* d, const T* a, const T* b, uint64_t n) {
 }
 
 template <uint32_t step, typename T>
-inline void CompareMode(CMPMODE mode, uint8_t* d, const T* a, const T* b, uint64_t n) {
+TWIN_OUTLINE void CompareMode(CMPMODE mode, uint8_t* d, const T* a, const T* b, uint64_t n) {
   switch (mode) {
     case CMPMODE::LT: return CompareRun<CMPMODE::LT, step>(d, a, b, n);
     case CMPMODE::GT: return CompareRun<CMPMODE::GT, step>(d, a, b, n);
@@ -75,7 +75,7 @@ inline void CheckCompare(Call& call, const Local<U>& dst, uint64_t count, CMPMOD
 }
 
 template <typename T, typename U>
-inline void CompareScalarCount(const char* api, const Local<U>& dst, const Local<T>& src, T scalar, CMPMODE mode,
+TWIN_OUTLINE void CompareScalarCount(const char* api, const Local<U>& dst, const Local<T>& src, T scalar, CMPMODE mode,
                                uint32_t count, Site site) {
   Call call(api, PIPE_V, site);
   Touch(call, "src0", false, src, count);
@@ -86,7 +86,7 @@ inline void CompareScalarCount(const char* api, const Local<U>& dst, const Local
 
 // Strided compare: repeat r writes 256 / sizeof(T) bits right after those of repeat r - 1; masked lanes keep theirs.
 template <typename T, typename U, typename M>
-inline void CompareLanes(const char* api, const Local<U>& dst, const Local<T>& src0, const Local<T>* src1, T scalar,
+TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local<T>& src0, const Local<T>* src1, T scalar,
                          CMPMODE mode, M mask, const Repeat& repeat, const AscendC::BinaryRepeatParams& p,
                          bool setMask, Site site) {
   Call call(api, PIPE_V, site);
@@ -115,20 +115,23 @@ inline void CompareLanes(const char* api, const Local<U>& dst, const Local<T>& s
     }
 }
 
-template <typename T>
-inline void SelectRun(T* __restrict d, const uint8_t* mask, uint64_t firstBit, const T* a, const T* b, bool scalar,
-                      uint64_t n) {
+// Picks a[i] where bit firstBit + i is 1, else b[i], or b[0] for a scalar.
+template <bool scalar, typename T>
+TWIN_OUTLINE void SelectRun(T* __restrict d, const uint8_t* mask, uint64_t firstBit, const T* a, const T* b, uint64_t n) {
   uint64_t i = 0;
-  if (firstBit == 0) {
-    for (; i + 8 <= n; i += 8) {
-      uint32_t bits = mask[i / 8];
-      for (uint32_t j = 0; j < 8; ++j) d[i + j] = (bits >> j) & 1 ? a[i + j] : scalar ? b[0] : b[i + j];
-    }
+  for (; firstBit == 0 && i + 8 <= n; i += 8) {
+    uint32_t bits = mask[i / 8];
+    for (uint32_t j = 0; j < 8; ++j) d[i + j] = (bits >> j) & 1 ? a[i + j] : b[scalar ? 0 : i + j];
   }
   for (; i < n; ++i) {
     uint64_t bit = firstBit + i;
-    d[i] = (mask[bit / 8] >> (bit % 8)) & 1 ? a[i] : scalar ? b[0] : b[i];
+    d[i] = (mask[bit / 8] >> (bit % 8)) & 1 ? a[i] : b[scalar ? 0 : i];
   }
+}
+template <typename T>
+inline void SelectRun(T* d, const uint8_t* mask, uint64_t firstBit, const T* a, const T* b, bool scalar, uint64_t n) {
+  if (scalar) SelectRun<true>(d, mask, firstBit, a, b, n);
+  else SelectRun<false>(d, mask, firstBit, a, b, n);
 }
 
 // Modes 1 and 2 of 910B use the last 8 KB of UB as scratch.
@@ -137,7 +140,7 @@ inline void ReserveForSelect(Call& call, SELMODE mode) {
 }
 
 template <typename T, typename U>
-inline void SelectCount(const Local<T>& dst, const Local<U>& mask, const Local<T>& src0, const Local<T>* src1,
+TWIN_OUTLINE void SelectCount(const Local<T>& dst, const Local<U>& mask, const Local<T>& src0, const Local<T>* src1,
                         T scalar, SELMODE mode, uint32_t count, Site site) {
   Call call("Select", PIPE_V, site);
   if (src1 && mode == SELMODE::VSEL_TENSOR_SCALAR_MODE)
@@ -163,7 +166,7 @@ inline void SelectCount(const Local<T>& dst, const Local<U>& mask, const Local<T
 }
 
 template <typename T, typename U, typename M>
-inline void SelectLanes(const Local<T>& dst, const Local<U>& selMask, const Local<T>& src0, const Local<T>* src1,
+TWIN_OUTLINE void SelectLanes(const Local<T>& dst, const Local<U>& selMask, const Local<T>& src0, const Local<T>* src1,
                         T scalar, SELMODE mode, M mask, const Repeat& repeat, const AscendC::BinaryRepeatParams& p,
                         Site site) {
   Call call("Select", PIPE_V, site);
@@ -203,7 +206,7 @@ inline void SelectLanes(const Local<T>& dst, const Local<U>& selMask, const Loca
 namespace AscendC {
 
 template <typename T, typename U>
-inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);
   twin::Call call("Compare", PIPE_V, site);
@@ -216,14 +219,14 @@ inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const
                          twin::As<T>(ub + src1.View().address), count);
 }
 template <typename T, typename U, bool isSetMask = true>
-inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     const uint64_t mask[], const twin::Repeat repeat, const BinaryRepeatParams& params,
                     twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);
   twin::CompareLanes("Compare", dst, src0, &src1, T{}, mode, mask, repeat, params, isSetMask, site);
 }
 template <typename T, typename U, bool isSetMask = true>
-inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     const uint64_t mask, const twin::Repeat repeat, const BinaryRepeatParams& params,
                     twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);

@@ -84,7 +84,7 @@ template <typename T> inline uint32_t GetSortOffset(const uint32_t offset) { ret
 
 // Sorts each 32 scores, with their indices, into 32 pairs.
 template <typename T>
-inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
+TWIN_OUTLINE void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
                    const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Sort32, half, float);
   twin::Call call("Sort32", PIPE_V, site);
@@ -109,7 +109,7 @@ inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const 
 
 // Merges two to four descending lists of pairs.
 template <typename T>
-inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
+TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params,
                     twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(MrgSort, half, float);
   twin::Call call("MrgSort", PIPE_V, site);
@@ -155,7 +155,7 @@ inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, con
 }
 
 template <typename T, bool isExhaustedSuspension = false>
-inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const uint16_t elementCountList[4],
+TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const uint16_t elementCountList[4],
                     uint32_t sortedNum[4], uint16_t validBit, const int32_t repeatTime,
                     twin::Site site = twin::Site::Here()) {
   MrgSort(dst, src, MrgSort4Info(elementCountList, isExhaustedSuspension, validBit, uint16_t(repeatTime)), site);
@@ -182,7 +182,7 @@ inline void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const Loca
 
 // Sort32 over repeatTime runs, and with isFullSort the merges that make one list of them. tmp takes 8 bytes an element.
 template <typename T, bool isFullSort>
-inline void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index,
+TWIN_OUTLINE void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const LocalTensor<uint32_t>& index,
                  LocalTensor<T>& tmp, const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Sort, half, float);
   twin::Call call("Sort", PIPE_V, site);
@@ -220,7 +220,7 @@ inline void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, const 
 
 // Takes 32 pairs a repeat apart.
 template <typename T>
-inline void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex, const LocalTensor<T>& sorted,
+TWIN_OUTLINE void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex, const LocalTensor<T>& sorted,
                     const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Extract, half, float);
   twin::Call call("Extract", PIPE_V, site);
