@@ -211,6 +211,23 @@ def test_rewrite_that_does_not_match_changes_nothing():
     assert remarks.records == []
 
 
+def test_reason_for_not_matching_is_a_remark():
+    @rewrite("test.op")
+    def only_large(op, rewriter):
+        size = ir.IntegerAttr(op.attributes["n"]).value
+        if size < 8:
+            return f"{size} elements are too few"
+        rewriter.erase_op(op.operation)
+
+    remarks = Remarks()
+    module = parse('"test.op"() {n = 9 : i64} : () -> ()\n"test.op"() {n = 3 : i64} : () -> ()')
+    assert ops(run_pipeline(module, "only-large", remarks=remarks)) == ['"test.op"() {n = 3 : i64} : () -> ()']
+    assert [(r.kind, r.text, r.location) for r in remarks.records] == [
+        ("passed", "rewrote 'test.op'", "-:1:1"),
+        ("missed", "3 elements are too few", "-:2:1"),
+    ]
+
+
 def test_exception_in_a_rewrite_stops_it_and_is_a_diagnostic(monkeypatch):
     monkeypatch.delenv("JASCEND_DEBUG", raising=False)
     calls = []
