@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import keyword
 import os
 import re
 from collections.abc import Callable
@@ -158,7 +157,7 @@ def identifier(name: str) -> str:
     """A C identifier in snake case for any name."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     word = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", words)).strip("_").lower()
-    return "fn" if not word else f"fn_{word}" if keyword.iskeyword(word) else word
+    return word or "fn"
 
 
 def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=()):

@@ -18,7 +18,7 @@ from mlir import ir
 import jascend.dialect
 from jascend.platform import PLATFORM
 
-_LEGALIZE = "builtin.module(inline,func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,symbol-dce)"
+_LEGALIZE = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg)"
 
 
 class Traced(NamedTuple):

@@ -53,9 +53,7 @@ class Import:
 def label(op: ir.Operation) -> str:
     """What the user wrote, as far as it is known: the JAX primitive that JAX put into the location, else the op."""
     location = op.location
-    if location.is_a_name() and "/" in location.name_str:
-        return location.name_str.rpartition("/")[2]
-    return op.name
+    return location.name_str.rpartition("/")[2] if location.is_a_name() else op.name
 
 
 def _unsupported(block: ir.Block) -> list[tuple[ir.Operation, str]]:

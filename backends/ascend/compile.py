@@ -16,13 +16,13 @@ from .plan import Launch, Plan, plan_of
 from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
-_CLEAN = "inline,symbol-dce,canonicalize,cse"
+_CLEAN = "symbol-dce,canonicalize,cse"
 _TILE_SIZES = (4096, 2048, 1024)  # elements, the largest that fits is taken
 
 
 def _stages(target: str, prefix: str) -> dict[str, str]:
     return {
-        "import": f"import,{_CLEAN}",
+        "import": f"inline-calls,import,{_CLEAN}",
         "fused": f"fuse-sampling,remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
