@@ -151,7 +151,7 @@ class Dialect:
         try:
             _check_attributes(definition, op)
             if definition.verify is not None:
-                definition.verify(op.opview)
+                definition.verify(self.classes[definition.class_name](op))
         except (ValueError, TypeError) as error:  # VerifyError, and the operators' own argument errors
             op.location.emit_error(f"'{op.name}' op {error}")
             return False

@@ -1,0 +1,127 @@
+"""The dialects: what their tables promise, IRDL, op classes, the verifier, the reference pages."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mlir import ir
+
+import jascend.dialect
+from jascend.dialect import DIALECTS, definition
+from jascend.dialect.definition import Attribute, Dialect, Op, Operand, Result
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def context():
+    with jascend.dialect.make_context() as context, ir.Location.unknown():
+        yield context
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_reference_page_is_the_definition_s(name):
+    """Regenerate with `python -m jascend.dialect docs/dialects`."""
+    page = (ROOT / "docs" / "dialects" / f"{name}.md").read_text(encoding="utf-8")
+    assert page == DIALECTS[name].reference()
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_op_is_described(name):
+    for op in DIALECTS[name].ops:
+        assert op.summary.endswith((".", "`")) or op.summary[-1].isalnum(), op.name
+        assert len({x.name for x in (*op.operands, *op.attributes)}) == len(op.operands) + len(op.attributes), op.name
+        assert f"## `{name}.{op.name}`" in DIALECTS[name].reference()
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_op_is_known_to_mlir(name, context):
+    for op in DIALECTS[name].ops:
+        assert context.is_registered_operation(f"{name}.{op.name}")
+
+
+def test_every_vector_op_has_a_pipe_and_roles():
+    for op in DIALECTS["ascendc"].ops:
+        buffers = [operand for operand in op.operands if operand.type == "memref"]
+        if buffers:
+            assert op.pipe in ("S", "V", "MTE2", "MTE3"), op.name
+            assert all(operand.role in ("in", "out", "inout") for operand in buffers), op.name
+
+
+def test_optional_operands_and_attributes(context):
+    classes = DIALECTS["ascend"].classes
+    logits = ir.RankedTensorType.get([2, 8], ir.F32Type.get())
+    counts = ir.RankedTensorType.get([2], ir.IntegerType.get_signless(32))
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        sources = ir.Operation.create("builtin.unrealized_conversion_cast", results=[logits, counts])
+        x, k = sources.results
+        op = classes["ApplyTopKTopP"].build(x, None, k, results=[logits])
+    assert op.logits == x
+    assert op.p is None
+    assert op.k == k
+    assert op.target is None
+    assert isinstance(module.body.operations[1], classes["ApplyTopKTopP"])
+    assert module.operation.verify()
+    assert jascend.dialect.verify(module.operation)
+
+
+def test_building_with_the_wrong_arguments(context):
+    cls = DIALECTS["tile"].classes["Extract"]
+    with pytest.raises(TypeError, match=r"tile.extract takes 2 operands \(x, position\), got 0"):
+        cls.build(results=[ir.F32Type.get()])
+    with pytest.raises(TypeError, match="tile.iota has no attribute first"):
+        DIALECTS["tile"].classes["Iota"].build(results=[ir.F32Type.get()], first=3)
+
+
+def test_a_dialect_of_one_s_own():
+    """What a plugin does for an operator of its own: a table, and everything else follows."""
+
+    def positive(op):
+        if op.amount <= 0:
+            raise definition.VerifyError(f"'amount' must be positive, got {op.amount}")
+
+    mine = Dialect(
+        "mine",
+        "A dialect for a test.",
+        (
+            Op(
+                "shift",
+                "Adds a constant.",
+                operands=(Operand("x", "tensor"),),
+                attributes=(Attribute("amount", "integer"), Attribute("mode", "string", optional=True, values=("up", "down"))),
+                results=(Result("y", "tensor"),),
+                verify=positive,
+            ),
+        ),
+    )
+    irdl = mine.irdl()
+    assert "irdl.operation @shift" in irdl
+    assert '"amount" =' in irdl
+    assert '"mode"' not in irdl  # IRDL has no optional attributes
+    from mlir.dialects import irdl as irdl_dialect
+
+    with ir.Context() as context, ir.Location.unknown():
+        irdl_dialect.load_dialects(ir.Module.parse(irdl))
+        messages = []
+        context.attach_diagnostic_handler(lambda d: messages.append(d.message) or True)
+        text = 'func.func @f(%x: tensor<4xf32>) {{ %0 = "mine.shift"(%x) {{{0}}} : (tensor<4xf32>) -> tensor<4xf32> return }}'
+        for attributes, message in [
+            ("amount = 0 : i64", "'mine.shift' op 'amount' must be positive, got 0"),
+            ('amount = 1 : i64, mode = "left"', """'mine.shift' op attribute 'mode' must be one of "up", "down", got "left\""""),
+            ("amount = 1 : i64, mode = 3 : i64", "'mine.shift' op attribute 'mode' must be a string attribute, got 3 : i64"),
+        ]:
+            module = ir.Module.parse(text.format(attributes))
+            shift = module.body.operations[0].regions[0].blocks[0].operations[0].operation
+            assert not mine.verify_op(shift)
+            assert messages.pop() == message
+        module = ir.Module.parse(text.format('amount = 2 : i64, mode = "up"'))
+        shift = module.body.operations[0].regions[0].blocks[0].operations[0].operation
+        assert mine.verify_op(shift)
+        assert mine.classes["Shift"](shift).amount == 2
+
+
+def test_no_jax():
+    code = "import sys, jascend.dialect; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
