@@ -35,3 +35,39 @@ def apply_top_k_top_p() -> list[Case]:
             arrays[name] = arrays[name].astype(DTYPES[info["dtype"]])
         cases.append(Case(info, arrays))
     return cases
+
+
+_ROUTING_DTYPES = {
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp8_e5m2": ml_dtypes.float8_e5m2,
+    "fp8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "fp8_e8m0": ml_dtypes.float8_e8m0fnu,
+    "hif8": np.uint8,
+    "int8": np.int8,
+    "int32": np.int32,
+    "int64": np.int64,
+}
+
+
+def _routing_array(stored, case, description):
+    """None, or the array in the dtype of the real call; 4-bit arrays as their codes, one uint8 an element."""
+    if description is None:
+        return None
+    array = stored[f"{case}.{description['key']}"]
+    if description["storage"] == "uint8-packed-low-nibble-first":
+        codes = np.stack([array & 15, array >> 4], axis=-1).reshape(description["shape"])
+        return codes.view(ml_dtypes.float4_e2m1fn) if description["dtype"] == "fp4_e2m1" else codes
+    return array.view(_ROUTING_DTYPES[description["dtype"]])
+
+
+@functools.cache
+def moe_init_routing() -> list[Case]:
+    """Cases whose arrays are `x`, `expert_idx`, `scale`, `offset`, and the expected results by name; None where absent."""
+    folder = DATA / "moe_init_routing_v3"
+    stored = np.load(folder / "vectors.npz")
+    return [
+        Case(info, {name: _routing_array(stored, info["id"], d) for name, d in {**info["inputs"], **info["expected"]}.items()})
+        for info in json.loads((folder / "index.json").read_text())["cases"]
+    ]
