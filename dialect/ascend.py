@@ -14,7 +14,8 @@ from .definition import Attribute, Dialect, Op, Operand, Result, VerifyError
 _DTYPES = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64",
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64",
+    "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "i4": "int4", "f4E2M1FN": "float4_e2m1fn",
+    "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E8M0FNU": "float8_e8m0fnu",
 }  # fmt: skip
 _TARGETS = ("ascend910b", "ascend910_93", "ascend950")
 _TARGET = Attribute("target", "string", "the product whose limits hold; absent: the union of all", True, _TARGETS)
@@ -68,11 +69,41 @@ def _verify_top_k_top_p_sample(op) -> None:
         ks_max=op.ks_max, is_need_logits=op.is_need_logits, is_need_sample_result=op.is_need_sample_result,
         index_dtype=index.dtype if index is not None and index.dtype == "int32" else "int64", target=op.target,
     )  # fmt: skip
+    _expect_results(op, expected, "is_need_logits and is_need_sample_result")
+
+
+def _verify_moe_init_routing(op) -> None:
+    expert_idx = shaped(op.expert_idx)
+    lead = expert_idx.shape[:-2]
+
+    def of_one(name: str) -> rules.Shaped | None:
+        value = shaped(getattr(op, name))
+        if value is None:
+            return None
+        if not rules.same_shape(value.shape[: len(lead)], lead):
+            raise VerifyError(f"'{name}' must have the batch of 'expert_idx' {_show(expert_idx)}, got {_show(value)}")
+        return value._replace(shape=value.shape[len(lead) :])
+
+    index = shaped(op.expert_tokens)
+    expected = rules.moe_init_routing(
+        of_one("x"), of_one("expert_idx"), of_one("scale"), of_one("offset"),
+        expert_num=op.expert_num, active_num=op.active_num, expert_capacity=op.expert_capacity,
+        drop_pad_mode=op.drop_pad_mode, expert_tokens_num_type=op.expert_tokens_num_type,
+        expert_tokens_num_flag=op.expert_tokens_num_flag, quant_mode=op.quant_mode,
+        active_expert_range=op.active_expert_range, row_idx_type=op.row_idx_type,
+        index_dtype=index.dtype if index is not None and index.dtype == "int32" else "int64", target=op.target,
+    )  # fmt: skip
+    expected = [wanted and wanted._replace(shape=(*lead, *wanted.shape)) for wanted in expected]
+    _expect_results(op, expected, "expert_tokens_num_flag, quant_mode and scale")
+
+
+def _expect_results(op, expected, attributes: str) -> None:
+    """Checks results of which some are there or not, as the attributes named say."""
     for result, wanted in zip(op.definition.results, expected):
         given = getattr(op, result.name)
         if (given is None) != (wanted is None):
             present = "is required by" if given is None else "is not among the results of"
-            raise VerifyError(f"result '{result.name}' {present} these is_need_logits and is_need_sample_result")
+            raise VerifyError(f"result '{result.name}' {present} these {attributes}")
         if given is not None:
             _expect(given, result.name, wanted)
 
@@ -154,6 +185,39 @@ ASCEND = Dialect(
                 "where nothing sorts (top-k off, p >= 1, m < 1); position j of that order takes q[b, j]."
             ),
             verify=_verify_top_k_top_p_sample,
+        ),
+        Op(
+            "moe_init_routing",
+            "Copies every token once for each of its experts, ordered by expert, quantized on the way.",
+            operands=(
+                Operand("x", "tensor", "[..., N, H], dtype by `quant_mode`; HiFloat8 as ui8"),
+                Operand("expert_idx", "tensor", "[..., N, K] i32; ids outside the active range mean no expert"),
+                Operand("scale", "tensor", "by `quant_mode`", optional=True),
+                Operand("offset", "tensor", "[..., 1] f32, with `quant_mode` 0", optional=True),
+            ),
+            attributes=(
+                Attribute("expert_num", "integer", "E, at most 10240"),
+                Attribute("active_num", "integer", "most rows; -1 and 0: all. Has no effect on ascend950"),
+                Attribute("expert_capacity", "integer", "C, the rows of an expert with `drop_pad_mode` 1"),
+                Attribute("drop_pad_mode", "integer", "0: rows close together; 1: C rows for every expert"),
+                Attribute("expert_tokens_num_type", "integer", "0: running sum of the counts; 1: counts; 2: (expert, count)"),
+                Attribute("expert_tokens_num_flag", "bool", "whether there is `expert_tokens`"),
+                Attribute("quant_mode", "integer", "-1: none; 0 to 9, 11 to 17: see `jascend.moe_init_routing`"),
+                Attribute("active_expert_range", "integers", "[first, end); empty for all"),
+                Attribute("row_idx_type", "integer", "0: the row of each pair; 1: the pair of each row"),
+                _TARGET,
+            ),
+            results=(
+                Result("expanded_x", "tensor", "[..., rows, H] or [..., E, C, H]"),
+                Result("expanded_row_idx", "tensor", "[..., N * K] i32"),
+                Result("expert_tokens", "tensor", "[..., experts] or [..., E, 2], i32 or i64", optional=True),
+                Result("expanded_scale", "tensor", "[..., rows, ...], by `quant_mode`", optional=True),
+            ),
+            description=(
+                "A pair is a token and one of its K slots. Valid pairs are ordered by expert, then by their number. "
+                "Leading dimensions, the same on all operands, are a batch of independent routings."
+            ),
+            verify=_verify_moe_init_routing,
         ),
     ),
 )

@@ -35,6 +35,7 @@ _ATTRIBUTE_CONSTRAINTS: dict[str, str] = {
     "bool": "irdl.any",  # BoolAttr is an i1 integer attribute that IRDL cannot name; `verify_op` checks it
     "float": 'irdl.base "#builtin.float"',
     "array": 'irdl.base "#builtin.array"',
+    "integers": 'irdl.base "#builtin.dense_array"',
 }
 _ATTRIBUTE_CLASSES: dict[str, type] = {
     "string": ir.StringAttr,
@@ -42,6 +43,7 @@ _ATTRIBUTE_CLASSES: dict[str, type] = {
     "bool": ir.BoolAttr,
     "float": ir.FloatAttr,
     "array": ir.ArrayAttr,
+    "integers": ir.DenseI32ArrayAttr,
 }
 
 
@@ -221,7 +223,7 @@ def _op_class(dialect: str, op: Op) -> type[ir.OpView]:
 
 def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = (), loc=None, ip=None, **attributes):
     """Creates the op at the insertion point. Operands and result types in the definition's order, None where an optional
-    one is absent; attributes as MLIR attributes or Python str, bool, int and float."""
+    one is absent; attributes as MLIR attributes or Python str, bool, int, float and tuples of int."""
     definition: Op = cls.definition
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)
@@ -257,6 +259,8 @@ def _attribute(value: object) -> ir.Attribute:
         return ir.FloatAttr.get(ir.F32Type.get(), value)
     if isinstance(value, str):
         return ir.StringAttr.get(value)
+    if isinstance(value, tuple):
+        return ir.DenseI32ArrayAttr.get(value)
     raise TypeError(f"no MLIR attribute for {value!r}")
 
 
@@ -287,7 +291,10 @@ def _result_getter(op: Op, position: int):
 def _attribute_getter(name: str):
     def get(self):
         attributes = self.operation.attributes
-        return attributes[name].value if name in attributes else None
+        if name not in attributes:
+            return None
+        value = attributes[name]
+        return tuple(value) if isinstance(value, ir.DenseI32ArrayAttr) else value.value
 
     return get
 
