@@ -8,7 +8,7 @@ from .pipeline import Pipeline, PipelineError, PipelineSyntaxError, Timing, ir_d
 from .registry import PluginError, all_passes, find_pass, load_plugin, option, register_pass, rewrite
 
 __all__ = [
-    "Diagnostic", "PassFailure", "Pipeline", "PipelineError", "PipelineSyntaxError", "PluginError", "Position", "Remark",
-    "Remarks", "Timing", "all_passes", "emit_error", "find_pass", "ir_dumper", "load_plugin", "option", "register_pass",
-    "resolve", "rewrite", "run_pipeline",
+    "Diagnostic", "PassFailure", "Pipeline", "PipelineError", "PipelineSyntaxError", "PluginError", "Position",
+    "Remark", "Remarks", "Timing", "all_passes", "emit_error", "find_pass", "ir_dumper", "load_plugin", "option",
+    "register_pass", "resolve", "rewrite", "run_pipeline",
 ]  # fmt: skip

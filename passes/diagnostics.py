@@ -70,8 +70,8 @@ def resolve(location: ir.Location) -> Position:
     """The innermost file position of a location that is not in this package: of a call site the callee, of a fused
     location the first part that has one, of a name what it names. A user wants the line that calls an operator, not the
     operator's."""
-    positions = list(_positions(location))
-    return next((p for p in positions if not p.file.startswith(_PACKAGE_DIRECTORY)), positions[0] if positions else UNKNOWN)
+    positions = [*_positions(location), UNKNOWN]
+    return next((p for p in positions[:-1] if not p.file.startswith(_PACKAGE_DIRECTORY)), positions[0])
 
 
 def _positions(location: ir.Location) -> Iterator[Position]:
@@ -106,8 +106,9 @@ def emit_error(where, message: str, notes: Iterable[tuple[object, str]] = ()) ->
 
 
 @contextmanager
-def collect(context: ir.Context, *, only_errors: bool = False) -> Iterator[list[Diagnostic]]:
-    """Gathers the diagnostics that `context` emits in the block; with `only_errors` the others go on to outer handlers."""
+def collect(context: ir.Context, *, only_errors: bool = False, of_calls: bool = True) -> Iterator[list[Diagnostic]]:
+    """Gathers the diagnostics that `context` emits in the block. With `only_errors` the others go on to outer handlers.
+    Without `of_calls`, errors of calls into the bindings (a type that does not parse) are left to the `MLIRError`."""
     found: list[Diagnostic] = []
 
     def take(diagnostic: ir.Diagnostic) -> bool:
@@ -118,7 +119,7 @@ def collect(context: ir.Context, *, only_errors: bool = False) -> Iterator[list[
         return True
 
     emitted_before = context.emit_error_diagnostics
-    context.emit_error_diagnostics = True  # otherwise errors come as exceptions, and only the first API call's
+    context.emit_error_diagnostics = of_calls
     handler = context.attach_diagnostic_handler(take)
     try:
         yield found
@@ -146,7 +147,7 @@ def _shorten(message: str) -> str:
 def of_exception(error: BaseException, message: str, position: Position = UNKNOWN, file: str = "") -> Diagnostic:
     """A Python exception as a diagnostic: `message` and the exception, with a note at the line that raised it, or at
     the innermost line in `file` if there is one."""
-    text = "".join(traceback.format_exception_only(error)).strip()
+    text = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in frames if frame.filename == file] or frames
     raised = UNKNOWN

@@ -48,7 +48,7 @@ UPSTREAM_PASSES = (
 
 
 class PipelineError(Exception):
-    """A pipeline that cannot be run or failed: `pass_name` is the pass, the text its diagnostics as MLIR prints them."""
+    """A pipeline that cannot run or failed: `pass_name` is the pass, the text its diagnostics as MLIR prints them."""
 
     def __init__(self, pass_name: str | None, diagnostics: list[Diagnostic], sources: dict[str, str] | None = None):
         super().__init__(render(diagnostics, sources).rstrip())
@@ -370,29 +370,30 @@ class _Run:
                 for inner in _ops_below(op, element.anchor):
                     self.elements(element.elements, inner)
             elif isinstance(element, OurPass):
-                self.step(element.name, op, lambda: element.instance.run(op, self.remarks))
+                self.step(element.name, op, functools.partial(element.instance.run, op, self.remarks), PassFailure)
             else:
                 manager = PassManager.parse(f"{op.name}({element})")
                 manager.enable_verifier(self.verify_each)
-                self.step(element.name, op, lambda: manager.run(op))
+                self.step(element.name, op, functools.partial(manager.run, op), ir.MLIRError)
 
-    def step(self, name: str, op: ir.Operation, action: Callable[[], None]) -> None:
+    def step(self, name: str, op: ir.Operation, action: Callable[[], None], failure: type[Exception]) -> None:
+        """Runs a pass and verifies the IR; `failure` is what the pass raises after it has emitted what is wrong."""
         self.remarks.pass_name = name
         position = resolve(op.location)
         start = time.perf_counter()
-        with collect(op.context, only_errors=True) as errors:
+        with collect(op.context, only_errors=True, of_calls=failure is ir.MLIRError) as errors:
             try:
                 action()
-            except (PassFailure, ir.MLIRError):
+            except failure:
                 errors = errors or [Diagnostic("error", f"pass '{name}' failed", position)]
             except Exception as error:
                 if os.environ.get("JASCEND_DEBUG") == "1":
                     raise
                 errors.append(of_exception(error, f"pass '{name}' failed", position, _file_of(name)))
-            self.timing.add(name, time.perf_counter() - start)
-            if not errors and self.verify_each and not _verified(op):
-                note = Diagnostic("note", f"the IR is invalid after pass '{name}'", position)
-                errors = [replace(error, notes=(*error.notes, note)) for error in errors]
+        self.timing.add(name, time.perf_counter() - start)
+        if not errors and self.verify_each:
+            note = Diagnostic("note", f"the IR is invalid after pass '{name}'", position)
+            errors = [replace(error, notes=(*error.notes, note)) for error in _verification_errors(op)]
         if self.print_after is not None:
             self.print_after(f"{name} Failed" if errors else name, op)
         if errors:
@@ -404,12 +405,14 @@ def _file_of(name: str) -> str:
     return "" if info is None else info.file
 
 
-def _verified(op: ir.Operation) -> bool:
-    try:
-        op.verify()
-    except ir.MLIRError:
-        return False
-    return jascend.dialect.verify(op)
+def _verification_errors(op: ir.Operation) -> list[Diagnostic]:
+    with collect(op.context, only_errors=True) as errors:
+        try:
+            op.verify()
+        except ir.MLIRError:
+            return errors
+        jascend.dialect.verify(op)
+    return errors
 
 
 def _ops_below(op: ir.Operation, name: str) -> Iterator[ir.Operation]:

@@ -277,7 +277,8 @@ def _load_entry_points() -> None:
         try:
             entry.load()
         except Exception as error:  # somebody else's package must not take the tool down
-            warnings.warn(f"passes of entry point '{entry.name}' ({entry.value}) cannot be loaded: {error}", stacklevel=2)
+            where = f"entry point '{entry.name}' ({entry.value})"
+            warnings.warn(f"passes of {where} cannot be loaded: {error}", stacklevel=2)
 
 
 def load_plugin(path: str | Path) -> tuple[str, ...]:

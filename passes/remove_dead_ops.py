@@ -1,8 +1,8 @@
 """Removes ops whose results nobody uses and merges ops that compute the same value.
 
-Operations that are registered through IRDL carry no traits, so upstream's `cse` and `canonicalize` take every op of ours
-for one with side effects and keep it. This pass knows from the dialects' definitions which `ascend` and `tile` ops only
-compute their results. It treats the pure upstream dialects the same way: a chain `arith` → `tile` → `arith` can then be
+Operations registered through IRDL carry no traits, so upstream's `cse` and `canonicalize` take every op of ours for one
+with side effects and keep it. This pass knows from the dialects' definitions which `ascend` and `tile` ops only compute
+their results. It treats the pure upstream dialects the same way: a chain `arith` → `tile` → `arith` can then be
 merged and removed in one run, also where it sits in loops and branches that have no other effect.
 
 Before:
@@ -19,10 +19,10 @@ After:
     %c = arith.addi %a, %a : tensor<64xi32>
     return %c : tensor<64xi32>
 
-An op is merged into an earlier one with the same name, operands, attributes and result types, in the same block or in a
-block around it, so that the earlier one dominates every use; blocks side by side are left alone. An op that reads memory
-(one with a memref operand, as `tile.load`) is merged only within its block, and only if nothing between the two may have
-written. Functions are separate: a value never moves from one to another.
+An op is merged into an earlier one with the same name, operands, attributes and result types, in the same block or in
+one around it, so that the earlier one dominates every use; blocks side by side are left alone. An op that reads memory
+(one with a memref operand, as `tile.load`) is merged only within its block, and only if nothing between the two may
+have written. Functions are separate: a value never moves from one to another.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _is_pure(op: ir.Operation) -> bool:
     """Whether the op, with all that it contains, does nothing but compute its results."""
     if _dialect(op) in _OUR_DIALECTS:
         return has_side_effects(op.name) is False and not len(op.regions)
-    if op.name in _REGION_OPS or _dialect(op) in _REGION_DIALECTS and len(op.regions):
+    if op.name in _REGION_OPS or (_dialect(op) in _REGION_DIALECTS and len(op.regions)):
         contents = (inner for block in _blocks(op) for inner in _operations(block))
         return not _touches_memory(op) and all(map(_is_pure, contents))
     return op.name in _PURE_OPS or _dialect(op) in _PURE_DIALECTS

@@ -161,7 +161,7 @@ def test_pipeline_error_quotes_the_pipeline(run, func):
 
 
 def test_parse_error_points_at_the_source(run, tmp_path):
-    (tmp_path / "bad.mlir").write_text("func.func @f() {\n\t\"ü\", return\n}\n", encoding="utf-8")
+    (tmp_path / "bad.mlir").write_text('func.func @f() {\n\t"ü", return\n}\n', encoding="utf-8")
     status, out, err = run("bad.mlir")
     assert (status, out) == (1, "")
     position, line, caret = err.splitlines()
@@ -193,7 +193,8 @@ class RenameFunctions:
         for op in module.regions[0].blocks[0].operations:
             name = ir.StringAttr(op.attributes["sym_name"]).value
             if name == "cursed":
-                emit_error(op, f"cannot rename '{name}'", notes=[(op.regions[0].blocks[0].operations[0], "it holds this")])
+                held = op.regions[0].blocks[0].operations[0]
+                emit_error(op, f"cannot rename '{name}'", notes=[(held, "it holds this")])
                 raise PassFailure
             if name == "broken":
                 raise KeyError(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+import jascend
 import pytest
 from jascend.passes.diagnostics import (
     Diagnostic,
@@ -47,6 +48,17 @@ def test_innermost_position(context, text, position):
     assert str(resolve(location)) == position
 
 
+def test_position_in_this_package_is_passed_over(context):
+    """An operator's own line says nothing; the line that calls it does."""
+    ours = f'"{jascend.__file__}":1:2'
+    for text, position in [
+        (f'callsite({ours} at callsite("user.py":3:4 at "main.py":5:6))', "user.py:3:4"),
+        (f"callsite({ours} at unknown)", f"{jascend.__file__}:1:2"),
+    ]:
+        location = ir.Module.parse(f"module {{}} loc({text})", context).operation.location
+        assert str(resolve(location)) == position
+
+
 def test_emitted_errors_are_collected_with_their_notes(context):
     a, b = ir.Location.file("a.py", 1, 2, context), ir.Location.file("b.py", 3, 4, context)
     with collect(context) as found:
@@ -54,7 +66,8 @@ def test_emitted_errors_are_collected_with_their_notes(context):
         emit_error(b, "second")
     assert found == [
         Diagnostic("error", "first", Position("a.py", 1, 2), (
-            Diagnostic("note", "see here", Position("b.py", 3, 4)), Diagnostic("note", "and here", Position("a.py", 1, 2)),
+            Diagnostic("note", "see here", Position("b.py", 3, 4)),
+            Diagnostic("note", "and here", Position("a.py", 1, 2)),
         )),
         Diagnostic("error", "second", Position("b.py", 3, 4)),
     ]  # fmt: skip
@@ -113,7 +126,8 @@ def test_python_exception():
 
 
 def problems(text: str, *diagnostics: Diagnostic) -> list[str]:
-    return [f"{d.position.line}: {d.message}" for d in check_expected(diagnostics, textwrap.dedent(text).strip(), "f.mlir")]
+    found = check_expected(diagnostics, textwrap.dedent(text).strip(), "f.mlir")
+    return [f"{problem.position.line}: {problem.message}" for problem in found]
 
 
 def at(line: int, message: str = "bad", severity: str = "error", file: str = "f.mlir", notes=()) -> Diagnostic:

@@ -73,6 +73,13 @@ class Break:
             raise PassFailure
         elif self.how == "raise":
             raise RuntimeError("a bug")
+        elif self.how == "call":
+            ir.Type.parse("no such type")
+        elif self.how == "caught":
+            try:
+                ir.Type.parse("no such type")
+            except ir.MLIRError:
+                func.attributes["test.tried"] = ir.UnitAttr.get()
         elif self.how == "upstream":
             func.attributes["function_type"] = ir.TypeAttr.parse("() -> i64")
         elif self.how == "ours":
@@ -179,7 +186,11 @@ def test_printed_form(text, printed):
         ("any(func.func(test-set))", 0, "pass 'test-set' cannot run on 'any'; name the operation"),
         ("canonicalize{depth=3}", 0, "pass 'canonicalize': no such option depth"),
         ("func.func(convert-func-to-llvm)", 10, "pass 'convert-func-to-llvm': Can't add pass"),
-        ("test-options{depth=3}", 0, "pass 'test-options' has no option 'depth' (options: count, ratio, enable-it, text)"),
+        (
+            "test-options{depth=3}",
+            0,
+            "pass 'test-options' has no option 'depth' (options: count, ratio, enable-it, text)",
+        ),
         ("test-options{count=x}", 0, "option 'count' expects an integer, got 'x'"),
         ("test-options{ratio=x}", 0, "option 'ratio' expects a number, got 'x'"),
         ("test-options{enable-it=1}", 0, "option 'enable-it' expects true or false, got '1'"),
@@ -210,7 +221,9 @@ def test_suggested_upstream_passes_exist(name):
 
 def test_passes_run_in_order_on_what_they_are_nested_in():
     module = parse("func.func @f() { return }\nmodule { func.func @g() { return } }")
-    result = run_pipeline(module, "test-set{name=t.a},builtin.module(test-set{name=t.b},func.func(test-set{name=t.c})),cse")
+    result = run_pipeline(
+        module, "test-set{name=t.a},builtin.module(test-set{name=t.b},func.func(test-set{name=t.c})),cse"
+    )
     text = str(result)
     assert "module attributes {t.a} {" in text
     assert "module attributes {t.b} {" in text
@@ -219,7 +232,7 @@ def test_passes_run_in_order_on_what_they_are_nested_in():
 
 
 def test_the_argument_stays_as_it_was():
-    module = parse('module @name attributes {t.kept = 1 : i32} { func.func @f() attributes {t.a} { return } }')
+    module = parse("module @name attributes {t.kept = 1 : i32} { func.func @f() attributes {t.a} { return } }")
     before = str(module)
     result = run_pipeline(module, "test-set,func.func(test-set)")
     assert str(module) == before
@@ -251,9 +264,19 @@ def test_remarks_are_records_of_the_pass_that_made_them():
         ("fail", "-:1:1: error: no good"),
         ("emit", "-:1:1: error: no good\nother.py:7:1: note: because of this"),
         ("fail-silently", "<unknown>:0: error: pass 'test-break' failed"),
-        ("raise", "<unknown>:0: error: pass 'test-break' failed: RuntimeError: a bug\n.*test_pass_pipeline.py:.*raised here"),
+        (
+            "raise",
+            "<unknown>:0: error: pass 'test-break' failed: RuntimeError: a bug\n.*test_pass_pipeline.py:.*raised here",
+        ),
+        (
+            "call",
+            "<unknown>:0: error: pass 'test-break' failed: MLIRError: Unable to parse type:\nerror: \"no such type\"",
+        ),
         ("upstream", "-:3:3: error: type of return operand 0 .*\n(.*\n)*.*invalid after pass 'test-break'"),
-        ("ours", "-:1:1: error: 'tile.iota' op a ramp has elements .*\n.*: note: the IR is invalid after pass 'test-break'"),
+        (
+            "ours",
+            "-:1:1: error: 'tile.iota' op a ramp has elements .*\n.*: note: the IR is invalid after pass 'test-break'",
+        ),
     ],
 )
 def test_failure_names_the_pass_and_carries_its_diagnostics(how, text, monkeypatch):
@@ -267,6 +290,10 @@ def test_failure_names_the_pass_and_carries_its_diagnostics(how, text, monkeypat
     assert [remark.text for remark in remarks.records] == ["about to break"]
     assert list(timing.seconds) == ["cse", "test-break"]
     assert str(module) == str(parse(FUNC))
+
+
+def test_errors_that_a_pass_catches_are_its_own_business():
+    assert "attributes {test.tried}" in str(run_pipeline(parse(FUNC), "test-break{how=caught}"))
 
 
 def test_failure_of_an_upstream_pass():
@@ -294,7 +321,9 @@ def test_print_after_all():
     stream = io.StringIO()
     with pytest.raises(PipelineError):
         run_pipeline(
-            parse(FUNC), "func.func(cse),test-break{how=fail}", print_after_all=ir_dumper(stream, enable_debug_info=True)
+            parse(FUNC),
+            "func.func(cse),test-break{how=fail}",
+            print_after_all=ir_dumper(stream, enable_debug_info=True),
         )
     dumps = re.split(r"^// -----// IR Dump After (.*) //----- //\n", stream.getvalue(), flags=re.MULTILINE)
     assert dumps[1::2] == ["cse", "test-break Failed"]
@@ -305,16 +334,15 @@ def test_print_after_all():
 
 def test_timing_adds_up_runs_of_one_pass():
     timing = Timing()
-    run_pipeline(parse("func.func @f() { return }\nfunc.func @g() { return }"), "func.func(cse),test-set", timing=timing)
+    module = parse("func.func @f() { return }\nfunc.func @g() { return }")
+    run_pipeline(module, "func.func(cse),test-set", timing=timing)
     assert list(timing.seconds) == ["cse", "test-set"]
     assert all(seconds > 0 for seconds in timing.seconds.values())
     timing = Timing({"a": 0.75})
     timing.add("b", 0.125)
     timing.add("b", 0.125)
     assert "\n  Total Execution Time: 1.0000 seconds\n" in timing.report()
-    assert timing.report().endswith(
-        "    0.7500 ( 75.0%)  a\n    0.2500 ( 25.0%)  b\n    1.0000 (100.0%)  Total\n"
-    )
+    assert timing.report().endswith("    0.7500 ( 75.0%)  a\n    0.2500 ( 25.0%)  b\n    1.0000 (100.0%)  Total\n")
 
 
 # -- what must hold of the process -----------------------------------------------------------------------------------
@@ -369,12 +397,13 @@ def test_no_context_outlives_its_module():
         Pipeline.parse("cse")  # the context that names are checked in stays
         gc.collect()
         before = ir.Context._get_live_count()
-        result = run_pipeline(ir.Module.parse("func.func @f() { return }", make_context()), "canonicalize,remove-dead-ops")
+        module = ir.Module.parse("func.func @f() { return }", make_context())
+        result = run_pipeline(module, "canonicalize,remove-dead-ops")
         try:
             run_pipeline(result, "func.func(symbol-dce)")
         except PipelineError as error:
             print(error.pass_name)
-        del result
+        del module, result
         gc.collect()
         print(ir.Context._get_live_count() - before)
     """)

@@ -71,11 +71,15 @@ def test_options_from_text():
     register_pass("an-example")(Example)
     make = find_pass("an-example").make
     assert make({}) == Example()
-    assert make({"tile-size": "-3", "scale": "1e-3", "fast": "false", "target": "x y"}) == Example(-3, 1e-3, False, "x y")
+    assert make({"tile-size": "-3", "scale": "1e-3", "fast": "false", "target": "x y"}) == Example(
+        -3, 1e-3, False, "x y"
+    )
     assert make({"tile_size": "3"}) == Example(3)
     with pytest.raises(ValueError, match="option 'tile-size' expects an integer, got '3.5'"):
         make({"tile-size": "3.5"})
-    with pytest.raises(ValueError, match=r"pass 'an-example' has no option 'tile' \(options: tile-size, scale, fast, target\)"):
+    with pytest.raises(
+        ValueError, match=r"pass 'an-example' has no option 'tile' \(options: tile-size, scale, fast, target\)"
+    ):
         make({"tile": "3"})
 
 
@@ -119,7 +123,12 @@ class WrongType:
         ("bad", NoDefault, TypeError, "pass 'bad': option 'size' needs a default"),
         ("bad", WrongType, TypeError, "pass 'bad': option 'sizes' must be an int, str, bool or float"),
         ("Bad_Name", Example, ValueError, "a pass name is in kebab case, got 'Bad_Name'"),
-        ("remove-dead-ops", Example, ValueError, "pass 'remove-dead-ops' of .* is already registered by .*remove_dead_ops.py"),
+        (
+            "remove-dead-ops",
+            Example,
+            ValueError,
+            "pass 'remove-dead-ops' of .* is already registered by .*remove_dead_ops.py",
+        ),
     ],
 )
 def test_registration_error(name, cls, error, message):
@@ -237,7 +246,9 @@ def test_exception_in_a_rewrite_stops_it_and_is_a_diagnostic(monkeypatch):
         calls.append(op)
         raise KeyError("boo")
 
-    with pytest.raises(PipelineError, match="pass 'explode' failed: KeyError: 'boo'\n.*test_pass_registry.py:.*raised here"):
+    with pytest.raises(
+        PipelineError, match="pass 'explode' failed: KeyError: 'boo'\n.*test_pass_registry.py:.*raised here"
+    ):
         run_pipeline(parse('"test.op"() : () -> ()\n"test.op"() : () -> ()'), "explode")
     assert len(calls) == 1
 

@@ -55,8 +55,8 @@ def program(statements: list) -> str:
 
     returned = emit(statements, ["%x"])
     constants = "%zero = arith.constant 0 : index\n%one = arith.constant 1 : index\n"
-    body = "\n".join(lines)
-    return f"func.func @f(%x: {TILE}, %gm: {GM}, %n: index, %c: i1) -> {TILE} {{\n{constants}{body}\nreturn {returned} : {TILE}\n}}"
+    body = "\n".join([*lines, f"return {returned} : {TILE}"])
+    return f"func.func @f(%x: {TILE}, %gm: {GM}, %n: index, %c: i1) -> {TILE} {{\n{constants}{body}\n}}"
 
 
 @functools.cache
@@ -74,7 +74,8 @@ def effects(module: ir.Module) -> list:
             terms[argument] = ("argument", path, argument.arg_number)
         children = 0
         for op in (op.operation for op in block.operations):
-            term = (op.name, tuple(str(op.attributes[name]) for name in op.attributes), *(terms[v] for v in op.operands))
+            attributes = tuple(str(op.attributes[name]) for name in op.attributes)
+            term = (op.name, attributes, *(terms[operand] for operand in op.operands))
             if op.name in ("tile.store", "func.return"):
                 found.append((path, term))
             if op.name == "tile.load":

@@ -1,7 +1,7 @@
 """A lit test format that fails a test which checks nothing.
 
-FileCheck is content with a file that asks for `module`, and a RUN line without FileCheck passes whatever comes out. So a
-test must have RUN lines, each must end in FileCheck on the test itself or verify diagnostics, and the file must hold
+FileCheck is content with a file that asks for `module`, and a RUN line without FileCheck passes whatever comes out. So
+a test must have RUN lines, each must end in FileCheck on the test itself or verify diagnostics, and the file must hold
 something for each of them to find.
 """
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, config.test_source_root)  # noqa: E402  lit's workers import the test format by name
+sys.path.insert(0, config.test_source_root)  # lit's workers import the test format by name
 
 from checked_test import CheckedTest  # noqa: E402
 
