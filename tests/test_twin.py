@@ -78,10 +78,16 @@ KEYED = entry("keyed", 1, """
 CRASH = entry("crash", 1, "  InitSocState();\n  *(volatile int*)(a0 + (1ull << 28)) = 1;") + entry(
     "divide", 1, "  InitSocState();\n  volatile int zero = 0;\n  *(volatile int*)a0 = 123456 / zero;")
 
+HANG = entry("hang", 1, """  InitSocState();
+  volatile bool on = true;
+  if (GetBlockIdx() == 0) { while (on) { PipeBarrier<PIPE_V>(); } }
+  if (GetBlockIdx() == 1) { while (on) {} }
+  SyncAll();""")
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("basic"), ROW_SUM + COPY_BYTES + KEYED + CRASH)
+    return build(tmp_path_factory.mktemp("basic"), ROW_SUM + COPY_BYTES + KEYED + CRASH + HANG)
 
 
 def double_rows(library, x, y, **options):
@@ -161,6 +167,26 @@ def test_short_tiling_is_found(library):
 def test_a_crashing_kernel_is_a_finding(library, name, word):
     run = library.launch(name, [np.zeros(4, np.int32)], blocks=2)
     assert [(f.kind, f.count) for f in run.findings] == [("crash", 2)] and word in run.findings[0].message
+
+
+def test_a_kernel_that_does_not_end_is_a_finding(library):
+    run = library.launch("hang", [np.zeros(4, np.int32)], blocks=4, timeout=0.2)
+    assert sum(f.count for f in run.findings if f.kind == "timeout") == 4
+
+
+def test_trace_is_the_program_in_order(library):
+    x = np.ones((2, 100), np.float32)
+    run = double_rows(library, x, np.zeros_like(x), trace=True)
+    assert double_rows(library, x, np.zeros_like(x)).trace is None
+    steps, places = run.trace[1].steps, run.trace[1].places
+    told = [(twin.STEPS[s["step"]], twin.PIPES[s["pipe"]], places[s["place"]][0]) for s in steps]
+    assert told == [("instruction", "MTE2", "DataCopyPad"), ("set", "MTE2", "SetFlag"), ("wait", "MTE2", "WaitFlag"),
+                    ("instruction", "V", "Muls"), ("set", "V", "SetFlag"), ("wait", "V", "WaitFlag"),
+                    ("instruction", "MTE3", "DataCopyPad"), ("barrier", "ALL", "PipeBarrier")]
+    assert (steps["bytes"][0], steps["pieces"][0], steps["repeats"][3], steps["width"][3]) == (400, 1, 2, 4)
+    assert steps["serial"][1] == steps["serial"][2] != steps["serial"][4] == steps["serial"][5]
+    source = library.source.read_text().splitlines()
+    assert "Muls(row" in source[places[steps["place"][3]][2] - 1]
 
 
 @pytest.mark.parametrize("arrays, word", [

@@ -58,15 +58,38 @@ class Run:
             `ub_bytes` (the highest UB address used), `flags`, `barriers`, `syncs`, and per pipe (`pipes["V"]`, "S",
             "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
             API. `report["total"]` sums bytes, instructions and repeats over blocks.
+        trace: with trace=True one Trace a block, else None.
     """
 
     outputs: list
     findings: list[Finding]
     report: dict = field(repr=False)
+    trace: "list[Trace] | None" = field(default=None, repr=False)
 
     def describe(self) -> str:
         """The findings, one a line."""
         return "\n".join(map(str, self.findings))
+
+
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL")
+STEPS = ("instruction", "set", "wait", "barrier", "sync_all")
+TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("serial", "u4"), ("place", "u4"), ("repeats", "u4"),
+                        ("pieces", "u4"), ("bytes", "u8"), ("width", "u1")])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One block's program, in the order in which the scalar unit issued it.
+
+    Attributes:
+        steps: structured array of TRACE_DTYPE. `step` indexes STEPS, `pipe` and `to` index PIPES. An instruction has its
+            vector `repeats`, element `width` in bytes, and for copies the GM `bytes` and contiguous `pieces`. The set and
+            the wait of one flag have the same `serial`; for a queue's own flags `pipe` is the pipe of that side.
+        places: for each value of `place`, (API, file, line).
+    """
+
+    steps: np.ndarray
+    places: list[tuple[str, str, int]]
 
 
 class _Array(ctypes.Structure):
@@ -78,7 +101,7 @@ class _Options(ctypes.Structure):
     _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64), ("tiling_bytes", ctypes.c_uint64),
                 ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32), ("check", ctypes.c_uint32),
                 ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32), ("ub_bytes", ctypes.c_uint32),
-                ("physical_cores", ctypes.c_uint32)]
+                ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32), ("timeout", ctypes.c_double)]
 
 
 _runtimes: dict[Path, ctypes.CDLL] = {}
@@ -153,7 +176,8 @@ class Library:
         self._library = ctypes.CDLL(str(path))
 
     def launch(self, entry: str, arrays: Sequence[np.ndarray], tiling: bytes | None = None, tiling_key: int = 0,
-               workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False) -> Run:
+               workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False,
+               trace: bool = False, timeout: float | None = None) -> Run:
         """Runs a kernel, once for each block.
 
         The kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR tiling)`: one
@@ -169,6 +193,8 @@ class Library:
             blocks: number of blocks, one a vector core.
             check: look for faults. Without, only accesses outside the arrays and UB are still held back.
             auto_sync: take dependences between vector instructions as ordered, as `--cce-auto-sync` orders them.
+            trace: also record every instruction, flag and barrier of every block in program order, as `run.trace`.
+            timeout: seconds after which blocks that still run are ended, with a finding "timeout"; None for no limit.
 
         Returns:
             A Run with outputs, findings and report.
@@ -185,7 +211,7 @@ class Library:
             raise ValueError(f"workspace_bytes is {workspace_bytes}")
         data = bytes(tiling) if tiling is not None else b""
         options = _Options(tiling_key, workspace_bytes, len(data), data, blocks, check, auto_sync, self.target.arch,
-                           self.target.ub_bytes, self.target.vector_cores)
+                           self.target.ub_bytes, self.target.vector_cores, trace, timeout or 0)
         text = self._runtime.jascend_twin_run(function, described, len(arrays), ctypes.byref(options))
         if not text:
             raise MemoryError("the twin's runtime has no memory for its report")
@@ -199,7 +225,8 @@ class Library:
         for finding in findings:
             if finding.kind == "read-only":
                 raise ValueError(f"{finding.kernel_file}:{finding.kernel_line}: {finding.message}; no output was written")
-        return Run(list(arrays), findings, {"blocks": result["blocks"], "total": _total(result["blocks"])})
+        traces = [_trace(block) for block in result["blocks"]] if trace else None
+        return Run(list(arrays), findings, {"blocks": result["blocks"], "total": _total(result["blocks"])}, traces)
 
     def _entry(self, entry: str, count: int) -> int:
         parameters = _parameters(self.source, entry)
@@ -254,6 +281,12 @@ def _merge(raw: list[dict]) -> list[Finding]:
             finding = Finding(**{**first.__dict__, "count": first.count + finding.count})
         merged[key] = finding
     return list(merged.values())
+
+
+def _trace(block: dict) -> Trace:
+    """Takes the trace out of a block's report."""
+    steps = np.array([tuple(step) for step in block.pop("trace")], dtype=TRACE_DTYPE)
+    return Trace(steps, [tuple(place) for place in block.pop("places")])
 
 
 def _total(blocks: list[dict]) -> dict:

@@ -108,6 +108,7 @@ class TWIN_API Call {
   const char* api;
   pipe_t pipe;
   Site site;
+  uint32_t width = 0;  // bytes of the widest element, for the trace
 
  private:
   Operand operands_[kMaxOperands];
@@ -134,6 +135,7 @@ TWIN_API void KernelInitialised();                             // InitSocState o
 // The order that a queue keeps between the pipes on its two ends, without event ids of the user's.
 struct Stamp {
   uint32_t clock[6];
+  uint32_t serial;  // pairs the two sides in a trace
   bool set;
 };
 TWIN_API void StampSet(Stamp& stamp, pipe_t from);

@@ -108,11 +108,13 @@ inline void WalkLanes(const Core& core, const Lanes& lanes, const Walk& d, const
 
 // Adds an operand walked this way to the call.
 inline void Touch(Call& call, const char* name, bool write, const View& view, const Walk& walk, const Lanes& lanes) {
+  if (walk.width > call.width) call.width = walk.width;
   call.UbLanes(name, write, walk.base, walk.width, lanes, walk.blockStride, walk.repeatStride, view.low, view.high, 32);
 }
 template <typename T>
 inline void Touch(Call& call, const char* name, bool write, const AscendC::LocalTensor<T>& tensor, uint64_t count) {
   View view = tensor.View();
+  if (sizeof(T) > call.width) call.width = sizeof(T);
   call.Ub(name, write, view.address, BytesOf<T>(count), view.low, view.high, 32);
 }
 

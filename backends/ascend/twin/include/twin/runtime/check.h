@@ -182,6 +182,7 @@ struct Checker {
   }
 
   bool Run(uint32_t repeats) {
+    GiveUpIfExpired(*s.launch);
     bool ok = !call.skip_;
     bool check = call.core.check;
     Argument* argument = nullptr;
@@ -254,6 +255,16 @@ struct Checker {
     ApiCount& api = s.apis[call.pipe][call.api];
     ++api.instructions;
     api.repeats += repeats;
+    if (!s.tracing) return;
+    TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0,
+                   PlaceOf(s, call.api, call.pipe, call.site), repeats, 0, 0};
+    for (int k = 0; k < call.count_; ++k) {
+      const Operand& o = call.operands_[k];
+      if (o.space != Space::kGm) continue;
+      step.pieces += o.spans;
+      for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) step.bytes += s.spans[i].end - s.spans[i].begin;
+    }
+    s.trace.push_back(step);
   }
 };
 

@@ -55,31 +55,34 @@ class Arena {
 
 // ---- blocks meeting ----
 
-TWIN_API void BlocksBarrier(int32_t blocks, Site site) {
-  State& s = *tls_core->state;
-  Launch& launch = *s.launch;
-  ++s.syncs;
-  if (launch.blocks > launch.physicalCores)
-    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever", launch.blocks,
-                                     launch.physicalCores));
+inline void Meet(Launch& launch, int32_t blocks, Site site) {
   Meeting& m = launch.meeting;
   std::unique_lock<std::mutex> lock(m.mutex);
   m.target = blocks ? blocks : launch.blocks;
   uint64_t generation = m.generation;
   ++m.waiting;
-  if (m.waiting == m.target) {
+  bool deserted = m.waiting == m.alive && m.waiting < m.target;  // the others have ended
+  if (deserted)
+    Note(*tls_core->state, "block-sync", site, Text("SyncAll waits for %d blocks, and only %d reach it", m.target, m.waiting));
+  if (deserted || m.waiting == m.target) {
     m.waiting = 0;
     ++m.generation;
     m.arrived.notify_all();
-  } else {
-    if (m.waiting == m.alive) {  // the others have ended
-      Note(s, "block-sync", site, Text("SyncAll waits for %d blocks, and only %d reach it", m.target, m.waiting));
-      m.waiting = 0;
-      ++m.generation;
-      m.arrived.notify_all();
-    }
-    m.arrived.wait(lock, [&] { return m.generation != generation; });
+    return;
   }
+  m.arrived.wait(lock, [&] { return m.generation != generation || launch.expired; });
+}
+
+TWIN_API void BlocksBarrier(int32_t blocks, Site site) {
+  State& s = *tls_core->state;
+  Launch& launch = *s.launch;
+  ++s.syncs;
+  Trace(s, Step::kSyncAll, PIPE_ALL, PIPE_ALL, 0, "SyncAll", site);
+  if (launch.blocks > launch.physicalCores)
+    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever", launch.blocks,
+                                     launch.physicalCores));
+  Meet(launch, blocks, site);
+  GiveUpIfExpired(launch);
   ++s.epoch;
 }
 
@@ -98,13 +101,15 @@ inline void LeaveMeeting(Launch& launch) {
 
 // ---- faults of the kernel's own C++ ----
 
-inline thread_local sigjmp_buf* tls_escape = nullptr;
-inline struct sigaction previousActions[4];
-constexpr int kSignals[4] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGUSR2};  // the last ends a block that calls no API
+constexpr int kSignalCount = 5;
+inline struct sigaction previousActions[kSignalCount];
+inline thread_local bool tls_worker = false;
 
 inline void OnSignal(int signal, siginfo_t* info, void* context) {
   if (tls_escape) siglongjmp(*tls_escape, signal);
-  for (int i = 0; i < 4; ++i) {
+  if (signal == SIGUSR2 && tls_worker) return;  // for a block that has just ended
+  for (int i = 0; i < kSignalCount; ++i) {
     if (kSignals[i] != signal) continue;
     struct sigaction& old = previousActions[i];
     if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
@@ -120,7 +125,7 @@ struct SignalGuard {
   SignalGuard() {
     std::lock_guard<std::mutex> lock(signalMutex);
     if (signalUsers++) return;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kSignalCount; ++i) {
       struct sigaction action = {};
       action.sa_sigaction = OnSignal;
       action.sa_flags = SA_SIGINFO | SA_NODEFER;
@@ -130,7 +135,7 @@ struct SignalGuard {
   ~SignalGuard() {
     std::lock_guard<std::mutex> lock(signalMutex);
     if (--signalUsers) return;
-    for (int i = 0; i < 4; ++i) sigaction(kSignals[i], &previousActions[i], nullptr);
+    for (int i = 0; i < kSignalCount; ++i) sigaction(kSignals[i], &previousActions[i], nullptr);
   }
 };
 
@@ -255,13 +260,33 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
                   (unsigned long long)count.instructions, (unsigned long long)count.repeats);
     out += "}}";
   }
-  out += "}}";
+  out += "}";
+  if (s.tracing) {
+    out += ",\"places\":[";
+    for (size_t i = 0; i < s.places.size(); ++i) {
+      const Place& place = s.places[i];
+      out += i ? ",[" : "[";
+      Quote(out, place.api ? place.api : "");
+      out += ',';
+      Quote(out, place.file ? place.file : "");
+      out += Text(",%d]", place.line);
+    }
+    out += "],\"trace\":[";
+    for (size_t i = 0; i < s.trace.size(); ++i) {
+      const TraceStep& t = s.trace[i];
+      out += Text("%s[%d,%d,%d,%u,%u,%u,%u,%llu,%d]", i ? "," : "", int(t.step), t.pipe, t.to, t.serial, t.place, t.repeats,
+                  t.pieces, (unsigned long long)t.bytes, t.width);
+    }
+    out += ']';
+  }
+  out += "}";
 }
 
 // ---- the launch ----
 
-inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check, bool autoSync) {
+inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check, bool autoSync, bool trace) {
   s.launch = &launch;
+  s.tracing = trace;
   s.autoSync = autoSync;
   s.ub.assign(ubBytes + 64, 0xff);  // NaN, so that what is read unwritten shows
   s.gmWrites.resize(launch.arguments.size());
@@ -291,17 +316,22 @@ inline void FinishBlock(Core& core, State& s) {
 }
 
 inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vector<Pointer> pointers) {
+  tls_worker = true;
   tls_core = &core;
   FlushDenormals();
   core.ub = reinterpret_cast<uint8_t*>(RoundUp(reinterpret_cast<uintptr_t>(s.ub.data()), 64));
   sigjmp_buf escape;
   if (int signal = sigsetjmp(escape, 1)) {
     tls_escape = nullptr;
-    const char* what = signal == SIGFPE ? "an arithmetic fault, such as an integer division by zero"
-                                        : "an access through a stray pointer";
     const Place& last = s.places.back();
-    Always(s, "crash", Site::Here(last.file ? last.file : "", last.line),
-           Text("the kernel's own code stops with %s (signal %d), some time after this line", what, signal));
+    Site site = Site::Here(last.file ? last.file : "", last.line);
+    if (signal == kTimeout || signal == SIGUSR2)
+      Always(s, "timeout", site, "the kernel does not end in the time given; the last place it came to for the first time is this");
+    else
+      Always(s, "crash", site,
+             Text("the kernel's own code stops with %s (signal %d), some time after this line",
+                  signal == SIGFPE ? "an arithmetic fault, such as an integer division by zero"
+                                   : "an access through a stray pointer", signal));
   } else {
     tls_escape = &escape;
     CallEntry<0>(entry, pointers.data(), pointers.size());
@@ -310,6 +340,21 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
   }
   LeaveMeeting(launch);
   tls_core = nullptr;
+  std::lock_guard<std::mutex> lock(launch.doneMutex);
+  ++launch.done;
+  launch.doneChanged.notify_all();
+}
+
+// Ends blocks that take longer than `seconds`: at their next API call, or by a signal if they make none.
+inline void Watch(Launch& launch, std::vector<std::thread>& threads, double seconds) {
+  auto finished = [&] { return launch.done == launch.blocks; };
+  auto limit = [](double s) { return std::chrono::duration<double>(s); };
+  std::unique_lock<std::mutex> lock(launch.doneMutex);
+  if (launch.doneChanged.wait_for(lock, limit(seconds), finished)) return;
+  launch.expired = true;
+  launch.meeting.arrived.notify_all();
+  while (!launch.doneChanged.wait_for(lock, limit(1.0), finished))
+    for (std::thread& thread : threads) pthread_kill(thread.native_handle(), SIGUSR2);
 }
 
 struct Array {  // as Python passes it
@@ -321,7 +366,8 @@ struct Array {  // as Python passes it
 struct Options {
   uint64_t tilingKey, workspaceBytes, tilingBytes;
   const uint8_t* tiling;
-  uint32_t blocks, check, autoSync, arch, ubBytes, physicalCores;
+  uint32_t blocks, check, autoSync, arch, ubBytes, physicalCores, trace;
+  double timeout;  // seconds; 0 for none
 };
 
 inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, const Options& options) {
@@ -376,7 +422,8 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   SignalGuard signals;
   std::vector<std::thread> threads;
   for (uint32_t b = 0; b < options.blocks; ++b) {
-    PrepareState(states[b], launch, options.ubBytes, options.check != 0, options.autoSync != 0);
+    PrepareState(states[b], launch, options.ubBytes, options.check != 0, options.autoSync != 0,
+                 options.trace != 0);
     Core& core = cores[b];
     core.ubBytes = options.ubBytes;
     core.check = options.check != 0;
@@ -389,6 +436,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   }
   for (uint32_t b = 0; b < options.blocks; ++b)
     threads.emplace_back([&, b] { RunBlock(entry, cores[b], states[b], launch, pointers); });
+  if (options.timeout > 0) Watch(launch, threads, options.timeout);
   for (std::thread& thread : threads) thread.join();
 
   std::vector<Finding> findings;

@@ -185,10 +185,13 @@ TWIN_API void EventSet(pipe_t from, pipe_t to, int id, Site site) {
   event.set = true;
   event.site = site;
   event.clock = Snapshot(s, from);
+  event.serial = ++s.serials;
+  Trace(s, Step::kSet, from, to, event.serial, "SetFlag", site);
 }
 
 TWIN_API void EventWait(pipe_t from, pipe_t to, int id, Site site) {
   State& s = *tls_core->state;
+  GiveUpIfExpired(*s.launch);
   ++s.flags;
   if (!CheckEventId(s, "WaitFlag", from, to, id, site)) return;
   Event& event = s.events[from][to][id];
@@ -198,6 +201,7 @@ TWIN_API void EventWait(pipe_t from, pipe_t to, int id, Site site) {
     return;
   }
   event.set = false;
+  Trace(s, Step::kWait, from, to, event.serial, "WaitFlag", site);
   ClockAtIssue(s, to).Join(event.clock);
 }
 
@@ -223,9 +227,11 @@ TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site) {
   s.events[from][to][id].taken = false;
 }
 
-TWIN_API void Barrier(pipe_t pipe, Site) {
+TWIN_API void Barrier(pipe_t pipe, Site site) {
   State& s = *tls_core->state;
+  GiveUpIfExpired(*s.launch);
   ++s.barriers;
+  Trace(s, Step::kBarrier, pipe, pipe, 0, "PipeBarrier", site);
   BarrierOn(s, pipe);
 }
 
@@ -233,10 +239,13 @@ TWIN_API void StampSet(Stamp& stamp, pipe_t from) {
   Clock clock = Snapshot(*tls_core->state, from);
   std::memcpy(stamp.clock, clock.at, sizeof(stamp.clock));
   stamp.set = true;
+  stamp.serial = ++tls_core->state->serials;
+  Trace(*tls_core->state, Step::kSet, from, from, stamp.serial, "queue", Site::Here("", 0));
 }
 
 TWIN_API void StampWait(const Stamp& stamp, pipe_t to) {
   if (!stamp.set) return;
+  Trace(*tls_core->state, Step::kWait, to, to, stamp.serial, "queue", Site::Here("", 0));
   Clock clock;
   std::memcpy(clock.at, stamp.clock, sizeof(stamp.clock));
   ClockAtIssue(*tls_core->state, to).Join(clock);

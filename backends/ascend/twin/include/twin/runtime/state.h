@@ -2,6 +2,8 @@
 #pragma once
 #include <sys/mman.h>
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csetjmp>
 #include <csignal>
@@ -63,6 +65,7 @@ struct Access {
 struct Event {
   bool set = false, taken = false;
   Clock clock;
+  uint32_t serial = 0;
   Site site = Site::Here();
 };
 
@@ -97,6 +100,17 @@ struct PipeCount {
   uint64_t instructions = 0, repeats = 0, bytes = 0;
 };
 
+// One step of a block, in program order, for a cost model.
+enum class Step : uint8_t { kInstruction, kSet, kWait, kBarrier, kSyncAll };
+struct TraceStep {
+  Step step;
+  uint8_t pipe, to;  // kSet and kWait: from `pipe` to `to`
+  uint8_t width;
+  uint32_t serial;   // kSet and kWait: the same number on both sides of one flag
+  uint32_t place, repeats, pieces;
+  uint64_t bytes;
+};
+
 struct Span {
   uint64_t begin, end;
 };
@@ -128,6 +142,9 @@ struct State {
   std::map<std::string, ApiCount> apis[kPipes];
   uint64_t gmRead = 0, gmWritten = 0, scalarAccesses = 0, barriers = 0, flags = 0, syncs = 0;
   uint32_t ubHigh = 0;
+  bool tracing = false;
+  uint32_t serials = 0;
+  std::vector<TraceStep> trace;
   int keysAsked = 0, keysTaken = 0;
   Site firstKey = Site::Here();
 };
@@ -141,9 +158,13 @@ struct Meeting {
 };
 
 struct Launch {
-  std::vector<Argument> arguments;  // arrays, then the workspace
+  std::vector<Argument> arguments;  // arrays, then the workspace, then the tiling
   std::mutex atomics;
   Meeting meeting;
+  std::atomic<bool> expired{false};  // blocks still running give up at their next API call
+  std::mutex doneMutex;
+  std::condition_variable doneChanged;
+  int done = 0;
   int blocks = 1, physicalCores = 48;
   uint32_t arch = 2201;
 
@@ -159,6 +180,12 @@ struct Launch {
 };
 
 inline thread_local Core* tls_core = nullptr;
+inline thread_local sigjmp_buf* tls_escape = nullptr;  // out of the kernel, while it runs
+constexpr int kTimeout = 1000;                          // beside signal numbers
+
+inline void GiveUpIfExpired(const Launch& launch) {
+  if (launch.expired.load(std::memory_order_relaxed) && tls_escape) siglongjmp(*tls_escape, kTimeout);
+}
 
 inline std::string Name(const Argument& a) {
   return a.workspace ? "the workspace" : "GM argument " + std::to_string(a.index);
@@ -219,6 +246,11 @@ inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
   auto [it, fresh] = s.placeIndex.emplace(key, uint32_t(s.places.size()));
   if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe});
   return it->second;
+}
+
+inline void Trace(State& s, Step step, int pipe, int to, uint32_t serial, const char* api, Site site) {
+  if (!s.tracing) return;
+  s.trace.push_back({step, uint8_t(pipe), uint8_t(to), 0, serial, PlaceOf(s, api, pipe_t(pipe), site), 0, 0, 0});
 }
 
 }  // inline namespace
