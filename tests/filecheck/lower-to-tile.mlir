@@ -4,7 +4,7 @@
 // Top-k alone: one statistics pass, a bisection on counts, one pass that writes. No exponentials, no ramp.
 // CHECK-LABEL: func.func private @top_k(
 // CHECK-SAME:      %[[X:.*]]: memref<?x8192xf32, "gm">, %[[K:.*]]: memref<?xi32, "gm">, %[[OUT:.*]]: memref<?x8192xf32, "gm">)
-// CHECK-SAME:      attributes {ascend.kernel}
+// CHECK-SAME:      attributes {ascend.kernel, ascend.summary = "Keeps the k largest
 // CHECK-NOT:     "tile.iota"
 // CHECK-NOT:     math.exp
 // CHECK:         %[[ROWS:.*]] = memref.dim %[[X]]

@@ -110,20 +110,16 @@ class _Emitter:
         self.block(block)
         text = "\n".join([*self.lines, _NEG_INF if self.uses_neg_inf else ""])
         struct = tiling.struct_name(self.name)
+        names = [*(parameter.name for parameter in self.parameters), "workspace", "tiling"]
         return [
             '#include "kernel_operator.h"',
             f'#include "{tiling.file_name(self.name)}"',
             "",
             "using namespace AscendC;",
             "",
-            "namespace {",
-            "",
-            *self.constant_lines(),
-            *_helpers(text + "\n".join(buffers)),
-            "}  // namespace",
-            "",
+            *_namespace([*self.constant_lines(), *_helpers(text)]),
             f'extern "C" __global__ __aicore__ void {self.name}(',
-            *_wrapped(f"{', '.join(f'GM_ADDR {p.name}' for p in self.parameters)}, GM_ADDR workspace, GM_ADDR tiling)", 1),
+            *_wrapped(", ".join(f"GM_ADDR {name}" for name in names) + ")", 1),
             "{",
             *_indent(
                 "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);",
@@ -132,9 +128,9 @@ class _Emitter:
                 "InitSocState();",
             ),
             *_indent(*([_NEG_INF] if self.uses_neg_inf else [])),
-            "",
+            *([""] if globals_ else []),
             *_indent(*globals_),
-            "",
+            *([""] if buffers else []),
             *buffers,
             "",
             *self.lines,
@@ -162,7 +158,7 @@ class _Emitter:
                 self.constants.setdefault(label, value)
 
     def constant_lines(self) -> list[str]:
-        lines = [f"constexpr int64_t {name} = {value};" for name, value in self.constants.items()]
+        lines = [f"constexpr uint32_t {name} = {value};" for name, value in self.constants.items()]
         return [*lines, ""] if lines else []
 
     def length(self, buffer: ir.Value) -> str:
@@ -272,7 +268,7 @@ class _Emitter:
 
     def u32(self, value: ir.Value) -> str:
         """An index where the API takes 32 bits."""
-        if self.text(value).isdigit():
+        if self.text(value).isdigit() or self.text(value) in self.constants:
             return self.text(value)
         return f"static_cast<uint32_t>({self.text(value)})"
 
@@ -311,8 +307,8 @@ class _Emitter:
     def _scf_while(self, op: ir.Operation) -> None:
         before, after = (region.blocks[0] for region in op.regions)
         variables = [
-            self.declare(ctype(value.type), name_of(argument) or "carried", self.text(value), const=False)
-            for argument, value in zip(before.arguments, op.operands)
+            self.declare(ctype(value.type), name_of(first) or name_of(second) or "carried", self.text(value), const=False)
+            for first, second, value in zip(before.arguments, after.arguments, op.operands)
         ]
         self.values.update(zip(before.arguments, variables))
         self.values.update(zip(after.arguments, variables))
@@ -502,6 +498,10 @@ def _wrapped(text: str, depth: int) -> list[str]:
         lines.append((indent + text[:cut]).rstrip())
         text, indent = text[cut:], _INDENT * (depth + 1)
     return [*lines, indent + text]
+
+
+def _namespace(lines: list[str]) -> list[str]:
+    return ["namespace {", "", *lines, "}  // namespace", ""] if lines else []
 
 
 def _indent(*lines: str) -> list[str]:
