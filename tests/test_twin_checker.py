@@ -29,6 +29,7 @@ FILLED = """
   PipeBarrier<PIPE_ALL>();
 """
 PAD = "DataCopyPadExtParams<float>{false, 0, 0, 0.0f}"
+CLEAN = "DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>"
 V_S = "SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0);"
 V_MTE3 = "SetFlag<HardEvent::V_MTE3>(0); WaitFlag<HardEvent::V_MTE3>(0);"
 MTE2_V = "SetFlag<HardEvent::MTE2_V>(0); WaitFlag<HardEvent::MTE2_V>(0);"
@@ -159,6 +160,15 @@ FAULTS = [
     Fault("block_exchange", "block-race", "DataCopy(y[GetBlockIdx() * 8], f, 8); PipeBarrier<PIPE_ALL>(); if (GetBlockIdx() == 0) DataCopy(g, y[8], 8);",
           "DataCopy(w[GetBlockIdx() * 8], f, 8); SyncAll(); if (GetBlockIdx() == 0) DataCopy(g, w[8], 8);", "no SyncAll", blocks=2),
     Fault("sync_missing", "block-sync", "if (GetBlockIdx() == 0) SyncAll();", "SyncAll();", "the device waits for ever|only 1 reach", blocks=2),
+    # ---- the scalar unit's cache ----
+    Fault("cache_dirty", "data-cache", "y.SetValue(0, 1.0f); SetFlag<HardEvent::S_MTE2>(0); WaitFlag<HardEvent::S_MTE2>(0); DataCopy(g, y, 8);",
+          f"y.SetValue(0, 1.0f); {CLEAN}(y); SetFlag<HardEvent::S_MTE2>(0); WaitFlag<HardEvent::S_MTE2>(0); DataCopy(g, y, 8);", "still in the data cache"),
+    Fault("cache_stale", "data-cache", "f.SetValue(0, y.GetValue(0)); DataCopy(y, g, 8); PipeBarrier<PIPE_ALL>(); f.SetValue(1, y.GetValue(0));",
+          f"f.SetValue(0, y.GetValue(0)); DataCopy(y, g, 8); PipeBarrier<PIPE_ALL>(); {CLEAN}(y); f.SetValue(1, y.GetValue(0));", "older than what DataCopy"),
+    Fault("cache_blocks", "data-cache", "y.SetValue(GetBlockIdx() * 16, 1.0f); SyncAll(); if (GetBlockIdx() == 0) DataCopy(g, y[16], 16);",
+          f"y.SetValue(GetBlockIdx() * 16, 1.0f); {CLEAN}(y[GetBlockIdx() * 16]); SyncAll(); if (GetBlockIdx() == 0) DataCopy(g, y[16], 16);",
+          "of block 1 (line", blocks=2),
+    Fault("cache_line", "data-cache", "y.SetValue(GetBlockIdx(), 1.0f);", "y.SetValue(GetBlockIdx() * 16, 1.0f);", "one 64-byte cache line [0, 64)", blocks=2),
     # ---- state ----
     Fault("no_init", "not-initialised", "LocalTensor<float> f(TPosition::VECCALC, 0, 64); DataCopy(f, x, 64);", "InitSocState(); LocalTensor<float> f(TPosition::VECCALC, 0, 64); DataCopy(f, x, 64);", "InitSocState", setup=""),
     Fault("atomic_on", "atomic-left-on", "SetAtomicAdd<float>(); DataCopy(y, f, 64);", "SetAtomicAdd<float>(); DataCopy(y, f, 64); SetAtomicNone();"),

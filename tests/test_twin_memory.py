@@ -44,12 +44,14 @@ BODIES = {
       DataCopy(g, w, uint32_t(GetBlockNum() * 8)); SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0);
       float sum = 0; for (int b = 0; b < GetBlockNum(); ++b) sum += g.GetValue(b * 8);
       SyncAll();
-      y.SetValue(GetBlockIdx(), sum); }""",
+      y.SetValue(GetBlockIdx() * 16, sum); }""",
     "sync_soft": """GlobalTensor<int32_t> gm; gm.SetGlobalBuffer((__gm__ int32_t*)a2, 64);
       LocalTensor<int32_t> ub(TPosition::VECCALC, 32768, 64);
-      y.SetValue(GetBlockIdx(), float(GetBlockIdx())); SyncAll(gm, ub);
-      float sum = 0; for (int b = 0; b < GetBlockNum(); ++b) sum += y.GetValue(b);
-      y.SetValue(100 + GetBlockIdx(), sum);""",
+      y.SetValue(GetBlockIdx() * 16, float(GetBlockIdx()));
+      DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(y[GetBlockIdx() * 16]);
+      SyncAll(gm, ub);
+      float sum = 0; for (int b = 0; b < GetBlockNum(); ++b) sum += y.GetValue(b * 16);
+      y.SetValue(512 + GetBlockIdx() * 16, sum);""",
     "cumsum": "DataCopy(f, x, 1024);" + ALL + """static constexpr CumSumConfig config{true, false, true, CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};
       LocalTensor<float> last(TPosition::VECCALC, 40960, 16); CumSum<float, config>(g, last, f, tmp, CumSumInfo{2, 512});""" + ALL
               + "DataCopy(y, g, 1024);",
@@ -126,9 +128,9 @@ def test_atomics_add_up_over_blocks(library):
 
 
 def test_blocks_meet(library):
-    np.testing.assert_array_equal(run(library, "sync_all", blocks=12)[:12], sum(range(12)) + 12)
+    np.testing.assert_array_equal(run(library, "sync_all", blocks=12)[:192:16], sum(range(12)) + 12)
     y = run(library, "sync_soft", blocks=6, more=[np.zeros(64, np.int32)])
-    np.testing.assert_array_equal(y[100:106], 15)
+    np.testing.assert_array_equal(y[512:608:16], 15)
 
 
 def test_more_blocks_than_cores_cannot_meet(library):

@@ -130,6 +130,7 @@ TWIN_API int EventFetch(pipe_t from, pipe_t to, Site site);    // a free id, not
 TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site);
 TWIN_API void Barrier(pipe_t pipe, Site site);
 TWIN_API void BlocksBarrier(int32_t blocks, Site site);        // SyncAll; blocks 0 is all of the launch
+TWIN_API void CleanCache(uint64_t address, bool entire);       // DataCacheCleanAndInvalid
 TWIN_API void KernelInitialised();                             // InitSocState or a TPipe
 
 // The order that a queue keeps between the pipes on its two ends, without event ids of the user's.

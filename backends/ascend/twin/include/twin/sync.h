@@ -151,10 +151,16 @@ inline void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<
   if (call.Issue()) twin::BlocksBarrier(usedCores, site);
 }
 
-// The twin's scalar accesses go straight to GM, so there is no line to clean.
+// Writes the 64-byte line of the scalar unit's data cache that holds the tensor's start (or all lines) back to GM, and
+// forgets it. The twin's scalar accesses go straight to GM; the checker remembers what the cache would hold.
 template <typename T, CacheLine entireType, DcciDst dcciDst>
-inline void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {}
+inline void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst) {
+  static_assert(dcciDst != DcciDst::CACHELINE_UB, "the twin has no cached access to UB");
+  twin::CleanCache(dst.View().address, entireType == CacheLine::ENTIRE_DATA_CACHE);
+}
 template <typename T, CacheLine entireType>
-inline void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {}
+inline void DataCacheCleanAndInvalid(const GlobalTensor<T>& dst) {
+  twin::CleanCache(dst.View().address, entireType == CacheLine::ENTIRE_DATA_CACHE);
+}
 
 }  // namespace AscendC

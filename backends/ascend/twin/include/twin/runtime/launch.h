@@ -218,6 +218,70 @@ inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std
   }
 }
 
+// Bytes that the scalar unit of one block stored and left in its cache, touched by another block after a SyncAll.
+inline void FindStaleStores(std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
+  struct Store {
+    uint64_t begin;
+    int block;
+    const BlockAccess* access;
+  };
+  for (size_t a = 0; a < launch.arguments.size(); ++a) {
+    std::vector<Store> stores;
+    for (size_t b = 0; b < states.size(); ++b)
+      for (const BlockAccess& access : states[b].blockAccesses[a])
+        if (access.cached || access.cleaned) stores.push_back({access.begin, int(b), &access});
+    if (stores.empty()) continue;
+    std::sort(stores.begin(), stores.end(), [](const Store& x, const Store& y) { return x.begin < y.begin; });
+    // Two blocks that store to one line write the whole line back, each over the other's part.
+    for (size_t k = 1; k < stores.size(); ++k) {
+      const Store &one = stores[k - 1], &two = stores[k];
+      if (one.block == two.block || one.begin / 64 != two.begin / 64 || one.access->epoch != two.access->epoch) continue;
+      const Place& here = states[two.block].places[two.access->place];
+      const Place& there = states[one.block].places[one.access->place];
+      Finding finding;
+      finding.kind = "data-cache";
+      finding.file = here.file;
+      finding.line = here.line;
+      finding.otherFile = there.file;
+      finding.otherLine = there.line;
+      finding.block = two.block;
+      finding.buffer = Name(launch.arguments[a]);
+      finding.begin = two.begin / 64 * 64 - uint64_t(launch.arguments[a].base);
+      finding.end = finding.begin + 64;
+      finding.message = Text("%s of block %d and %s of block %d (line %d) store to one 64-byte cache line [%llu, %llu) of %s: one "
+                             "overwrites the other's", here.api, two.block, there.api, one.block, there.line,
+                             (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str());
+      out.push_back(std::move(finding));
+    }
+    for (size_t b = 0; b < states.size(); ++b)
+      for (const BlockAccess& now : states[b].blockAccesses[a]) {
+        uint64_t from = now.begin < 64 ? 0 : now.begin - 64;  // a store lies within one line
+        auto it = std::lower_bound(stores.begin(), stores.end(), from, [](const Store& x, uint64_t at) { return x.begin < at; });
+        for (; it != stores.end() && it->begin < now.end; ++it) {
+          const BlockAccess& store = *it->access;
+          bool left = store.cached || store.cleaned > now.epoch - 1;
+          if (it->block == int(b) || now.write || store.epoch >= now.epoch || store.end <= now.begin || !left) continue;
+          const Place& here = states[b].places[now.place];
+          const Place& there = states[it->block].places[store.place];
+          Finding finding;
+          finding.kind = "data-cache";
+          finding.file = here.file;
+          finding.line = here.line;
+          finding.otherFile = there.file;
+          finding.otherLine = there.line;
+          finding.block = int(b);
+          finding.buffer = Name(launch.arguments[a]);
+          finding.begin = std::max(now.begin, store.begin) - uint64_t(launch.arguments[a].base);
+          finding.end = std::min(now.end, store.end) - uint64_t(launch.arguments[a].base);
+          finding.message = Text("%s of block %d reads %s, and what %s of block %d (line %d) stored there is still in that block's "
+                                 "data cache: call DataCacheCleanAndInvalid before the SyncAll", here.api, int(b),
+                                 finding.buffer.c_str(), there.api, it->block, there.line);
+          out.push_back(std::move(finding));
+        }
+      }
+  }
+}
+
 // ---- JSON ----
 
 inline void Quote(std::string& out, const std::string& text) {
@@ -443,6 +507,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   for (State& s : states)
     for (Finding& f : s.findings) findings.push_back(std::move(f));
   FindBlockRaces(states, launch, findings);
+  FindStaleStores(states, launch, findings);
   bool readOnlyWritten = false;
   for (const Finding& f : findings) readOnlyWritten = readOnlyWritten || f.kind == "read-only";
   for (uint32_t i = 0; i < count && !readOnlyWritten; ++i) {

@@ -82,6 +82,15 @@ struct BlockAccess {
   uint64_t begin, end;
   uint32_t epoch, place;
   bool write, atomic;
+  bool cached = false;  // a store of the scalar unit that is in its data cache only
+  uint32_t cleaned = 0;  // the epoch in which it was written back
+};
+
+// A 64-byte line of GM in the scalar unit's data cache.
+struct CacheLine {
+  uint32_t place;           // the scalar access that brought it in
+  uint64_t dirty = ~0ull;   // the lowest address stored to; none
+  uint32_t stalePlace = 0;  // the copy that changed GM under it
 };
 
 struct Argument {
@@ -137,6 +146,7 @@ struct State {
   std::vector<GmIntervals> gmWrites, gmReads[kPipes];  // by argument
   std::vector<std::vector<BlockAccess>> blockAccesses;  // by argument
   uint32_t epoch = 0;
+  std::unordered_map<uint64_t, CacheLine> cache;  // by address / 64
 
   PipeCount pipes[kPipes];
   std::map<std::string, ApiCount> apis[kPipes];
