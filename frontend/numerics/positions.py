@@ -4,7 +4,6 @@ import jax.numpy as jnp
 from jax import lax
 
 _WORD = 32
-_STEPS = 21  # of the search over words: enough for rows of 2^25 elements
 
 
 def index(count, length):
@@ -32,14 +31,15 @@ def nth_true(mask, n):
     words = mask.reshape(*lead, count * (length // width), width)
     through = jnp.cumsum(jnp.sum(words, axis=-1, dtype=jnp.int32), axis=-1)  # true ones up to the end of each word
     last = through.shape[-1] - 1
+    steps = last.bit_length() if isinstance(last, int) else 31
 
     def advance(i, word):  # the first words, that many, have no more than n true elements
-        step = lax.shift_left(jnp.int32(1), (_STEPS - 1 - i).astype(jnp.int32))
+        step = lax.shift_left(jnp.int32(1), (steps - 1 - i).astype(jnp.int32))
         end = jnp.minimum(word + step - 1, last)
         skip = (word + step <= last) & (_take(through, end, axis=-1) <= n)
         return jnp.where(skip, word + step, word)
 
-    word = lax.fori_loop(0, _STEPS, advance, jnp.zeros_like(n))
+    word = lax.fori_loop(0, steps, advance, jnp.zeros_like(n))
     before = jnp.where(word > 0, _take(through, jnp.maximum(word - 1, 0), axis=-1), 0)
     inside = _take(words, word[..., None], axis=-2).astype(jnp.int32)
     place = jnp.sum(jnp.cumsum(inside, axis=-1) <= (n - before)[..., None], axis=-1, dtype=jnp.int32)

@@ -1,5 +1,6 @@
 """`jascend.top_k_top_p_sample`: top-k, top-p and min-p, and a sample from what is left, in one operator."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jax import export, lax
 from jax.extend.core import Primitive
 from jax.interpreters import batching
+from jax.sharding import PartitionSpec
 
 from jascend.dialect import rules
 from jascend.numerics import bits, blocks, positions, threshold
@@ -15,8 +17,10 @@ from jascend.ops import _arguments as arguments
 from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
 from jascend.platform import register_ascend_lowering
 
-#: The longest candidate list of top-k, and of what is sorted where more need not be.
-LIST = 1024
+#: The largest k of top-k.
+MAX_K = 1024
+#: Where all rows of a batch have no more survivors than one of these, only that many are sorted.
+LISTS = (1024, 8192)
 
 
 class TopKTopPSample(NamedTuple):
@@ -175,12 +179,14 @@ def _abstract_eval(logits, top_k, top_p, *optional, has_q, has_min_ps, **static)
         None if min_ps is None else without_leading(min_ps, 1),
         **static,
     )
-    lead = logits.shape[:-2]
-    return [
-        logits.update(shape=(*lead, *result.shape), dtype=jnp.dtype(result.dtype), weak_type=False)
-        for result in results
-        if result is not None
-    ]
+    return [_rows_like(logits, len(result.shape), result.dtype) for result in results if result is not None]
+
+
+def _rows_like(logits, rank, dtype):
+    """The aval of a result of that rank: the axes of `logits`, sharded like them, without the vocabulary if rank is 1."""
+    axes = len(logits.shape) - 2 + rank
+    sharding = logits.sharding.update(spec=PartitionSpec(*logits.sharding.spec[:axes]))
+    return logits.update(shape=logits.shape[:axes], dtype=jnp.dtype(dtype), sharding=sharding, weak_type=False)
 
 
 def _split(optional, has_q, has_min_ps):
@@ -251,7 +257,7 @@ def _cut(logits):
 
 def _top_k(rows, k, size, ks_max, dtype):
     """What top-k keeps: exactly k, of equal values those of lower index; and in which rows it is on."""
-    most = jnp.minimum(size, min(-(-ks_max // 8) * 8, LIST)).astype(jnp.int32)
+    most = jnp.minimum(size, min(-(-ks_max // 8) * 8, MAX_K)).astype(jnp.int32)
     on = (k >= 1) & (k <= most)
     lowest = jnp.full_like(k, -bits.nan_key(dtype))  # below the key of every value, above padding
     search = lambda: threshold.kth_largest(rows.keys, jnp.clip(k, 1, most), dtype)
@@ -314,34 +320,29 @@ def _min_p(rows, kept, probability, m, dtype):
 
 def _survivors(rows, kept, in_order, size):
     """int32 [..., V]: the indices of the survivors in their order, -1 behind them."""
+    *lead, count, length = rows.keys.shape
     number = blocks.count(kept)
-    order = jnp.where(_wide(in_order), -rows.keys, 0)
-    behind = np.int32(2**31 - 1)
+    whole = ~in_order & (number == size)  # the order is that of the row, and all of it
+    order = jnp.where(kept, jnp.where(_wide(in_order), -rows.keys, 0), np.int32(2**31 - 1))
+    order = order.reshape(*lead, count * length)
+    place = lax.broadcasted_iota(jnp.int32, (*lead, size), len(lead))
 
     def sort_all():
-        keys = blocks.from_blocks(jnp.where(kept, order, behind), size)
-        index = lax.broadcasted_iota(jnp.int32, keys.shape, keys.ndim - 1)
-        return lax.sort((keys, index), dimension=-1, is_stable=True, num_keys=1)[1]
+        return lax.sort((order[..., :size], place), dimension=-1, is_stable=True, num_keys=1)[1]
 
-    def sort_some():
-        *lead, count, length = rows.keys.shape
-        place = lax.broadcasted_iota(jnp.int32, (*lead, LIST), len(lead))
-        index = jnp.minimum(positions.nth_true(kept, place), size - 1)
-        keys = _take(order.reshape(*lead, count * length), index)
-        keys = jnp.where(place < number[..., None], keys, behind)
+    def sort_some(most):
+        index = jnp.minimum(positions.nth_true(kept, place[..., :most]), size - 1)
+        keys = jnp.where(place[..., :most] < number[..., None], _take(order, index), np.int32(2**31 - 1))
         _, index = lax.sort((keys, index), dimension=-1, is_stable=True, num_keys=1)
-        index = jnp.pad(index, [(0, 0)] * len(lead) + [(0, size - LIST)])
-        return jnp.where(whole[..., None], place_in(index), index)
+        index = jnp.pad(index, [(0, 0)] * len(lead) + [(0, size - most)])
+        return jnp.where(whole[..., None], place, index)
 
-    def place_in(x):
-        return lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
-
-    whole = ~in_order & (number == size)
-    if not isinstance(size, int) or size <= 2 * LIST:
-        index = sort_all()
-    else:
-        index = lax.cond(jnp.all(whole | (number <= LIST)), sort_some, sort_all)
-    return jnp.where(place_in(index) < number[..., None], index, -1)
+    lists = [most for most in LISTS if isinstance(size, int) and 2 * most < size]
+    longest = jnp.max(jnp.where(whole, 0, number), initial=0)
+    which = sum((longest > most).astype(jnp.int32) for most in lists)
+    branches = [*(functools.partial(sort_some, most) for most in lists), sort_all]
+    index = lax.switch(which, branches) if lists else sort_all()
+    return jnp.where(place < number[..., None], index, -1)
 
 
 def _leading(rows, mask, number):
