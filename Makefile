@@ -2,7 +2,7 @@
 # make test   every test
 # Both make a virtual environment first. PYTHON=python3.13 takes another interpreter (3.11 to 3.13).
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 
 # An interpreter of that name may be a pyenv shim that is switched off here: take the version pyenv has of it.
 INTERPRETER := $(shell $(PYTHON) -c 'import sys; print(sys.executable)' 2>/dev/null || \
