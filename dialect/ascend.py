@@ -72,6 +72,16 @@ def _verify_top_k_top_p_sample(op) -> None:
     _expect_results(op, expected, "is_need_logits and is_need_sample_result")
 
 
+def _verify_moe_gating_top_k(op) -> None:
+    expected = rules.moe_gating_top_k(
+        shaped(op.x), shaped(op.bias), shaped(op.input_ids), shaped(op.tid2eid),
+        shaped(op.additional_bias), shaped(op.additional_token_mask),
+        k=op.k, k_group=op.k_group, group_count=op.group_count, group_select_mode=op.group_select_mode,
+        renorm=op.renorm, norm_type=op.norm_type, out_flag=op.out_flag, target=op.target,
+    )  # fmt: skip
+    _expect_results(op, expected, "out_flag")
+
+
 def _verify_moe_init_routing(op) -> None:
     expert_idx = shaped(op.expert_idx)
     lead = expert_idx.shape[:-2]
@@ -185,6 +195,40 @@ ASCEND = Dialect(
                 "where nothing sorts (top-k off, p >= 1, m < 1); position j of that order takes q[b, j]."
             ),
             verify=_verify_top_k_top_p_sample,
+        ),
+        Op(
+            "moe_gating_top_k",
+            "Chooses k experts for every token by their scores, and their weights. T tokens, E experts.",
+            operands=(
+                Operand("x", "tensor", "[T, E]; f32, f16 or bf16"),
+                Operand("bias", "tensor", "[E], dtype of `x`; added to scores for the choice only", optional=True),
+                Operand("input_ids", "tensor", "[T] i32 or i64: rows of `tid2eid`", optional=True),
+                Operand("tid2eid", "tensor", "[n, k] i32 or i64: the experts of each row", optional=True),
+                Operand("additional_bias", "tensor", "[E], dtype of `x`: in place of `bias` where masked", optional=True),
+                Operand("additional_token_mask", "tensor", "[T] i1", optional=True),
+            ),
+            attributes=(
+                Attribute("k", "integer", "experts a token"),
+                Attribute("k_group", "integer", "groups to keep"),
+                Attribute("group_count", "integer", "divides E"),
+                Attribute("group_select_mode", "integer", "a group counts as 0: its largest score; 1: its two largest"),
+                Attribute("renorm", "integer", "0"),
+                Attribute("norm_type", "integer", "scores are 0: softmax; 1: sigmoid; 2: square root of softplus"),
+                Attribute("out_flag", "bool", "whether there is `out`"),
+                Attribute("routed_scaling_factor", "float", "factor of the weights"),
+                Attribute("eps", "float", "added to the sum of weights that divides them"),
+                _TARGET,
+            ),
+            results=(
+                Result("y", "tensor", "[T, k], dtype of `x`: the weights"),
+                Result("expert_idx", "tensor", "[T, k] i32, largest biased score first, equal ones by index"),
+                Result("out", "tensor", "[T, E] f32: all scores, without bias", optional=True),
+            ),
+            description=(
+                "Weights are scores without bias; for `norm_type` 1 and 2 they are divided by their sum. Equal groups are "
+                "kept by increasing number. With `tid2eid`, experts come from there, and biases have no effect."
+            ),
+            verify=_verify_moe_gating_top_k,
         ),
         Op(
             "moe_init_routing",

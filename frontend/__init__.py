@@ -12,6 +12,7 @@ _HOME = {
     "apply_top_k_top_p": "jascend.ops.apply_top_k_top_p",
     "apply_top_k_top_p_with_sorted": "jascend.ops.apply_top_k_top_p_with_sorted",
     "top_k_top_p_sample": "jascend.ops.top_k_top_p_sample",
+    "moe_gating_top_k": "jascend.ops.moe_gating_top_k",
     "moe_init_routing": "jascend.ops.moe_init_routing",
     "compile": "jascend.compiler",
     "jit": "jascend.compiler",

@@ -19,7 +19,7 @@ def _no_backend():
 register_backend_factory(PLATFORM, _no_backend, priority=-100, fail_quietly=True)
 
 
-def register_ascend_lowering(primitive, describe, *, rank: int | None = 2):
+def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=None):
     """Lowers `primitive` to the operation `ascend.<primitive.name>` on the platform `ascend`.
 
     The operation has no leading batch dimensions. Where vmap has added some, they are folded into the first axis before
@@ -28,15 +28,19 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2):
     Args:
         primitive: a primitive whose operands all carry the same leading batch dimensions.
         describe: `describe(**params) -> (attributes, segments)`. Attributes are a dict of Python bools, ints, floats,
-            strings, and tuples of ints (`resultSegmentSizes` of an operation with optional results). Segments has one count for each operand the operation can have, 0 where it is absent, or is None when no
-            operand is optional. Result types follow the avals.
+            strings, and tuples of ints (`resultSegmentSizes` of an operation with optional results). Segments has one
+            count for each operand the operation can have, 0 where it is absent, or is None when no operand is
+            optional. Result types follow the avals.
         rank: rank of the operation's first operand, or None when the operation takes any rank.
+        fold: `fold(*operands, **params) -> list of results`, in terms of `primitive` on fewer leading dimensions, where
+            not all operands carry the same ones.
     """
 
     def lower(ctx, *operands, **params):
         extra = 0 if rank is None else len(ctx.avals_in[0].shape) - rank
         if extra > 0:
-            return mlir.lower_fun(_folded(primitive, extra), multiple_results=True)(ctx, *operands, **params)
+            folded = fold or _folded(primitive, extra)
+            return mlir.lower_fun(folded, multiple_results=True)(ctx, *operands, **params)
         attributes, segments = describe(**params)
         return _ascend_op(ctx, primitive.name, operands, attributes, segments)
 

@@ -1,20 +1,24 @@
 """The shape and dtype rule of every operator: one function each, used by JAX and by the MLIR verifier alike."""
 
+from jascend.dialect.rules.moe_gating_top_k import moe_gating_top_k, selects_groups
 from jascend.dialect.rules.moe_init_routing import QUANTIZATIONS, moe_init_routing
 from jascend.dialect.rules.sampling import apply_top_k_top_p, apply_top_k_top_p_with_sorted, sort
 from jascend.dialect.rules.shaped import TARGETS, Shaped, check_target, same_shape, same_size
-from jascend.dialect.rules.top_k_top_p_sample import top_k_top_p_sample
+from jascend.dialect.rules.top_k_top_p_sample import MAX_VOCABULARY, top_k_top_p_sample
 
 __all__ = [
+    "MAX_VOCABULARY",
     "QUANTIZATIONS",
     "TARGETS",
     "Shaped",
     "apply_top_k_top_p",
     "apply_top_k_top_p_with_sorted",
     "check_target",
+    "moe_gating_top_k",
     "moe_init_routing",
     "same_shape",
     "same_size",
+    "selects_groups",
     "sort",
     "top_k_top_p_sample",
 ]
