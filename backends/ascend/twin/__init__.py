@@ -12,5 +12,5 @@ from jascend.backends.ascend.twin.library import PIPES, STEPS, Finding, Library,
 from jascend.backends.ascend.twin.targets import TARGETS, Target
 from jascend.backends.ascend.twin.toolchain import CompileError, CompilerNotFound
 
-__all__ = ["PIPES", "STEPS", "TARGETS", "CompileError", "CompilerNotFound", "Finding", "Library", "Run", "Target", "Trace",
-           "build"]
+__all__ = ["PIPES", "STEPS", "TARGETS", "CompileError", "CompilerNotFound", "Finding", "Library", "Run", "Target",
+           "Trace", "build"]

@@ -73,8 +73,8 @@ class Run:
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL")
 STEPS = ("instruction", "set", "wait", "barrier", "sync_all")
-TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("serial", "u4"), ("place", "u4"), ("repeats", "u4"),
-                        ("pieces", "u4"), ("bytes", "u8"), ("width", "u1")])
+TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("serial", "u4"), ("place", "u4"),
+                        ("repeats", "u4"), ("pieces", "u4"), ("bytes", "u8"), ("width", "u1")])
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Trace:
     """One block's program, in the order in which the scalar unit issued it.
 
     Attributes:
-        steps: structured array of TRACE_DTYPE. `step` indexes STEPS, `pipe` and `to` index PIPES. An instruction has its
-            vector `repeats`, element `width` in bytes, and for copies the GM `bytes` and contiguous `pieces`. The set and
-            the wait of one flag have the same `serial`; for a queue's own flags `pipe` is the pipe of that side.
+        steps: structured array of TRACE_DTYPE. `step` indexes STEPS, `pipe` and `to` index PIPES. An instruction has
+            its vector `repeats`, element `width` in bytes, and for copies the GM `bytes` and contiguous `pieces`. The
+            set and the wait of one flag have the same `serial`; for a queue's own flags `pipe` is that side's pipe.
         places: for each value of `place`, (API, file, line).
     """
 
@@ -98,10 +98,10 @@ class _Array(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64), ("tiling_bytes", ctypes.c_uint64),
-                ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32), ("check", ctypes.c_uint32),
-                ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32), ("ub_bytes", ctypes.c_uint32),
-                ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32), ("timeout", ctypes.c_double)]
+    _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64),
+                ("tiling_bytes", ctypes.c_uint64), ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32),
+                ("check", ctypes.c_uint32), ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32),
+                ("ub_bytes", ctypes.c_uint32), ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32), ("timeout", ctypes.c_double)]
 
 
 _runtimes: dict[Path, ctypes.CDLL] = {}
@@ -180,13 +180,13 @@ class Library:
                trace: bool = False, timeout: float | None = None) -> Run:
         """Runs a kernel, once for each block.
 
-        The kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR tiling)`: one
-        pointer an array, in order, then the two that framework kernels always have.
+        The kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR tiling)`:
+        one pointer an array, in order, then the two that framework kernels always have.
 
         Args:
             entry: the kernel's name.
-            arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs are
-                written in place. The same array may be given twice. A read-only array can only be an input.
+            arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs
+                are written in place. The same array may be given twice. A read-only array can only be an input.
             tiling: the tiling struct's bytes.
             tiling_key: what TILING_KEY_IS compares with.
             workspace_bytes: size of the workspace; its contents are undefined at the start.
@@ -224,7 +224,8 @@ class Library:
         findings = _merge(result["findings"])
         for finding in findings:
             if finding.kind == "read-only":
-                raise ValueError(f"{finding.kernel_file}:{finding.kernel_line}: {finding.message}; no output was written")
+                place = f"{finding.kernel_file}:{finding.kernel_line}"
+                raise ValueError(f"{place}: {finding.message}; no output was written")
         traces = [_trace(block) for block in result["blocks"]] if trace else None
         return Run(list(arrays), findings, {"blocks": result["blocks"], "total": _total(result["blocks"])}, traces)
 
@@ -239,8 +240,8 @@ class Library:
             if odd:
                 raise ValueError(f"{entry} takes {odd[0]!r} by value; the twin passes GM pointers only")
             if len(parameters) != count + 2:
-                raise ValueError(f"{entry} takes {len(parameters)} pointers, of which the last two are the workspace and "
-                                 f"the tiling: {len(parameters) - 2} arrays, not {count}")
+                raise ValueError(f"{entry} takes {len(parameters)} pointers, of which the last two are the workspace "
+                                 f"and the tiling: {len(parameters) - 2} arrays, not {count}")
         return ctypes.cast(function, ctypes.c_void_p).value
 
 

@@ -1,8 +1,8 @@
 """Finding the C++ compiler, and shared objects cached by content.
 
-A cache entry's name is a hash of everything that decides the result: the preprocessed-in files' contents, the flags, the
-compiler and its version. An entry is written under a temporary name and renamed, so that processes that build the same
-thing at the same time each end with a complete file.
+A cache entry's name is a hash of everything that decides the result: the source's path (findings show it) and content,
+the contents of what it includes, the flags, the compiler and its version. An entry is written under a temporary name
+and renamed, so that processes that build the same thing at the same time each end with a complete file.
 """
 
 import functools
@@ -18,8 +18,8 @@ from pathlib import Path
 
 INCLUDE = Path(__file__).parent / "include"
 
-# -O3 for its vectoriser; no contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility keeps
-# two kernels' copies of one template apart.
+# -O3 for its vectoriser; no contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility
+# keeps two kernels' copies of one template apart.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
          "-fno-trapping-math", "-fno-strict-aliasing", "-Wno-attributes", "-Wno-unknown-pragmas")
 LINK = ("-shared",) + (("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ())

@@ -170,6 +170,7 @@ class TPipe {
     twin::ThisCore().tpipe = this;
     twin::KernelInitialised();
     used_ = 0;
+    buffers_ = 0;
     queues_ = 0;
   }
 
@@ -212,6 +213,7 @@ class TPipe {
     CheckQueues();
     twin::Barrier(PIPE_ALL, site);
     used_ = 0;
+    buffers_ = 0;
     queues_ = 0;
   }
   void Destroy(twin::Site site = twin::Site::Here()) {
@@ -240,6 +242,7 @@ class TPipe {
     if (used_ + size > capacity)
       twin::Report("ub-capacity", site, "InitBuffer of %llu bytes with %llu in use: UB has %llu",
                    (unsigned long long)size, (unsigned long long)used_, (unsigned long long)capacity);
+    if (++buffers_ == 65) twin::Report("ub-capacity", site, "this is the 65th buffer; a TPipe manages 64");
     uint32_t address = uint32_t(used_);
     used_ += size;
     return address;
@@ -252,6 +255,7 @@ class TPipe {
     }
   }
   uint64_t used_ = 0;
+  int buffers_ = 0;
   int queues_ = 0;
   twin::QueueState all_[twin::kMaxQueues];
 };

@@ -81,7 +81,7 @@ void Call::Problem(bool skip, const char* kind, const char* format, ...) {
 void Call::Scratch(uint64_t begin, uint64_t bytes) {
   State& s = *core.state;
   if (!core.check) return;
-  uint8_t* valid = s.valid.data() + begin;
+  uint8_t* valid = s.valid + begin;
   if (const void* held = std::memchr(valid, 1, bytes)) {
     uint64_t at = begin + uint64_t(static_cast<const uint8_t*>(held) - valid);
     Note(s, "reserved-ub", site,
@@ -94,10 +94,10 @@ void Call::Scratch(uint64_t begin, uint64_t bytes) {
 
 void Call::Undefined(uint64_t begin, uint64_t bytes) {
   std::memset(core.ub + begin, 0xff, bytes);
-  std::memset(core.state->valid.data() + begin, 0, bytes);
+  std::memset(core.state->valid + begin, 0, bytes);
 }
 
-void Call::Defined(uint64_t begin, uint64_t bytes) { std::memset(core.state->valid.data() + begin, 1, bytes); }
+void Call::Defined(uint64_t begin, uint64_t bytes) { std::memset(core.state->valid + begin, 1, bytes); }
 
 // The checks of one call. Findings are recorded; false where the call must not touch memory.
 struct Checker {
@@ -157,7 +157,7 @@ struct Checker {
   }
 
   void UbContents(const Operand& o, const Span& span) {
-    uint8_t* valid = s.valid.data() + span.begin;
+    uint8_t* valid = s.valid + span.begin;
     const void* hole = std::memchr(valid, 0, span.end - span.begin);
     if (!hole) return;
     uint64_t at = span.begin + uint64_t(static_cast<const uint8_t*>(hole) - valid);
@@ -202,17 +202,14 @@ struct Checker {
         if (!o.write || o.space != Space::kUb) continue;
         for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) {
           uint64_t end = std::min<uint64_t>(s.spans[i].end, call.core.ubBytes);
-          if (s.spans[i].begin < end) std::memset(s.valid.data() + s.spans[i].begin, 1, end - s.spans[i].begin);
+          if (s.spans[i].begin < end) std::memset(s.valid + s.spans[i].begin, 1, end - s.spans[i].begin);
         }
       }
       return false;
     }
-    Count(repeats);
-    Instruction instruction{call.api, call.pipe, call.site, ++s.sequence[call.pipe], 0, nullptr};
-    if (check) {
-      instruction.place = PlaceOf(s, call.api, call.pipe, call.site);
-      instruction.clock = &ClockAtIssue(s, call.pipe);
-    }
+    uint32_t place = PlaceOf(s, call.api, call.pipe, call.site);
+    Count(place, repeats);
+    Instruction instruction{call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe)};
     for (int pass = 0; pass < 2; ++pass)  // all reads before any write
       for (int k = 0; k < call.count_; ++k) {
         const Operand& o = call.operands_[k];
@@ -226,7 +223,7 @@ struct Checker {
     if (o.space == Space::kUb) {
       s.ubHigh = std::max(s.ubHigh, uint32_t(span.end));
       if (!check) return;
-      if (o.write) std::memset(s.valid.data() + span.begin, 1, span.end - span.begin);
+      if (o.write) std::memset(s.valid + span.begin, 1, span.end - span.begin);
       else UbContents(o, span);
       OrderUb(s, instruction, span.begin, span.end, o.write);
       return;
@@ -242,7 +239,7 @@ struct Checker {
     OrderGm(s, instruction, size_t(argument - s.launch->arguments.data()), span.begin, span.end, o.write, o.atomic);
   }
 
-  void Count(uint32_t repeats) {
+  void Count(uint32_t place, uint32_t repeats) {
     PipeCount& pipe = s.pipes[call.pipe];
     ++pipe.instructions;
     pipe.repeats += repeats;
@@ -252,12 +249,11 @@ struct Checker {
         if (o.space != Space::kGm) continue;
         for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) pipe.bytes += s.spans[i].end - s.spans[i].begin;
       }
-    ApiCount& api = s.apis[call.pipe][call.api];
-    ++api.instructions;
-    api.repeats += repeats;
+    ++s.places[place].instructions;
+    s.places[place].repeats += repeats;
     if (!s.tracing) return;
     TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0,
-                   PlaceOf(s, call.api, call.pipe, call.site), repeats, 0, 0};
+                   place, repeats, 0, 0};
     for (int k = 0; k < call.count_; ++k) {
       const Operand& o = call.operands_[k];
       if (o.space != Space::kGm) continue;

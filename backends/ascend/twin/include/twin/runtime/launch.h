@@ -318,10 +318,16 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
     out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu,\"bytes\":%llu,\"apis\":{", n++ ? "," : "", PipeName(p),
                 (unsigned long long)s.pipes[p].instructions, (unsigned long long)s.pipes[p].repeats,
                 (unsigned long long)s.pipes[p].bytes);
+    std::map<std::string, std::pair<uint64_t, uint64_t>> apis;
+    for (const Place& place : s.places) {
+      if (place.pipe != p || !place.instructions) continue;
+      apis[place.api].first += place.instructions;
+      apis[place.api].second += place.repeats;
+    }
     int k = 0;
-    for (const auto& [api, count] : s.apis[p])
+    for (const auto& [api, count] : apis)
       out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu}", k++ ? "," : "", api.c_str(),
-                  (unsigned long long)count.instructions, (unsigned long long)count.repeats);
+                  (unsigned long long)count.first, (unsigned long long)count.second);
     out += "}}";
   }
   out += "}";
@@ -352,16 +358,17 @@ inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check,
   s.launch = &launch;
   s.tracing = trace;
   s.autoSync = autoSync;
-  s.ub.assign(ubBytes + 64, 0xff);  // NaN, so that what is read unwritten shows
   s.gmWrites.resize(launch.arguments.size());
   s.blockAccesses.resize(launch.arguments.size());
-  s.valid.assign(ubBytes, 0);
-  if (!check) return;
-  uint32_t granules = ubBytes / kGranule + 1;
-  s.writes.resize(granules);
-  for (int p = 0; p < kPipes; ++p) {
-    s.reads[p].resize(granules);
-    s.gmReads[p].resize(launch.arguments.size());
+  size_t room = RoundUp(ubBytes, 4096), history = RoundUp((ubBytes / kGranule + 1) * sizeof(Access), 64);
+  s.ub = s.pages.Map(2 * room + 4 * history);
+  std::memset(s.ub, 0xff, ubBytes);  // NaN, so that what is read unwritten shows
+  s.valid = s.ub + room;
+  uint8_t* next = s.valid + room;
+  s.writes = reinterpret_cast<Access*>(next);
+  for (int p : {int(PIPE_V), int(PIPE_MTE2), int(PIPE_MTE3)}) {
+    s.reads[p] = reinterpret_cast<Access*>(next += history);
+    if (check) s.gmReads[p].resize(launch.arguments.size());
   }
 }
 
@@ -383,7 +390,7 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
   tls_worker = true;
   tls_core = &core;
   FlushDenormals();
-  core.ub = reinterpret_cast<uint8_t*>(RoundUp(reinterpret_cast<uintptr_t>(s.ub.data()), 64));
+  core.ub = s.ub;
   sigjmp_buf escape;
   if (int signal = sigsetjmp(escape, 1)) {
     tls_escape = nullptr;

@@ -85,6 +85,7 @@ inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end
       ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
                  std::min<uint64_t>(end, last.end));
     if (!write) {
+      if (i.pipe == PIPE_S) continue;  // complete before anything later is issued
       s.reads[i.pipe][g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
       continue;
     }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <new>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -53,6 +54,7 @@ struct Place {
   const char* file;
   int line;
   int pipe;
+  uint64_t instructions = 0, repeats = 0;  // issued from here
 };
 
 // One remembered access to a granule of UB: bytes [begin, end) by instruction `sequence` of a pipe.
@@ -101,10 +103,6 @@ struct Argument {
   std::unique_ptr<uint8_t[]> written;  // of the workspace: 1 where something was stored
 };
 
-struct ApiCount {
-  uint64_t instructions = 0, repeats = 0;
-};
-
 struct PipeCount {
   uint64_t instructions = 0, repeats = 0, bytes = 0;
 };
@@ -126,10 +124,31 @@ struct Span {
 
 struct Launch;
 
+// Zeroed memory of which only what is touched costs anything: most kernels use a part of UB.
+class Pages {
+ public:
+  ~Pages() {
+    if (base_) munmap(base_, bytes_);
+  }
+  uint8_t* Map(size_t bytes) {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    base_ = p;
+    bytes_ = bytes;
+    return static_cast<uint8_t*>(p);
+  }
+
+ private:
+  void* base_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 struct State {
   Launch* launch = nullptr;
   bool autoSync = false, initialised = false, usesEvents = false;
-  std::vector<uint8_t> ub, valid;  // valid: 1 where UB holds something the kernel put there
+  Pages pages;
+  uint8_t* ub = nullptr;
+  uint8_t* valid = nullptr;  // 1 where UB holds something the kernel put there
 
   std::vector<Finding> findings;
   std::unordered_map<std::string, size_t> findingIndex;
@@ -141,7 +160,9 @@ struct State {
   std::unordered_map<uint64_t, uint32_t> placeIndex;
   Clock clocks[kPipes];
   uint32_t sequence[kPipes] = {};
-  std::vector<Access> writes, reads[kPipes];  // by granule; the pipe of a write is its place's
+  // By granule of UB, reads for V, MTE2 and MTE3; the pipe of a write is its place's.
+  Access* writes = nullptr;
+  Access* reads[kPipes] = {};
   Event events[kPipes][kPipes][kEventIds];
   std::vector<GmIntervals> gmWrites, gmReads[kPipes];  // by argument
   std::vector<std::vector<BlockAccess>> blockAccesses;  // by argument
@@ -149,7 +170,6 @@ struct State {
   std::unordered_map<uint64_t, CacheLine> cache;  // by address / 64
 
   PipeCount pipes[kPipes];
-  std::map<std::string, ApiCount> apis[kPipes];
   uint64_t gmRead = 0, gmWritten = 0, scalarAccesses = 0, barriers = 0, flags = 0, syncs = 0;
   uint32_t ubHigh = 0;
   bool tracing = false;
@@ -254,7 +274,7 @@ inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
   uint64_t key = (uint64_t(reinterpret_cast<uintptr_t>(site.file)) * 1000003u + uint64_t(site.line)) * 1000003u +
                  uint64_t(reinterpret_cast<uintptr_t>(api)) * 8 + uint64_t(pipe);
   auto [it, fresh] = s.placeIndex.emplace(key, uint32_t(s.places.size()));
-  if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe});
+  if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe, 0, 0});
   return it->second;
 }
 
