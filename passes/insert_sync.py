@@ -3,7 +3,8 @@
 The pipes of a core run asynchronously: each in order, none waiting for another unless told. Two instructions that touch
 the same bytes, one of them writing, must be ordered. Between pipes that takes an event, set right after the first and
 waited for right before the second; within the vector pipe, or within a copy pipe, a barrier before the second. The
-scalar unit issues everything and blocks on its own reads, so what it has read is ordered before all that it issues later.
+scalar unit issues everything and blocks on its reads and waits, so what it has read or waited for is ordered before all
+that it issues later.
 
 The pass walks the kernel with a model of what is known: for every instruction that has run, the pipes that are certain to
 see it finished. Events carry that knowledge along, so transitive order counts. Branches keep what both sides know, loops
@@ -241,8 +242,10 @@ class Program:
                 if instruction.pipe == flag.source or flag.source in pipes
             )
             return
+        # What the scalar unit has waited for is before all that it issues from then on, on any pipe.
+        sees = _ALL if flag.target == "S" else {flag.target}
         for instruction in known.flags.pop(key, ()):
-            known.seen_by[instruction] |= {flag.target}
+            known.seen_by[instruction] |= sees
 
     def _control(self, control: Control, known: _Knowledge) -> _Knowledge:
         name = control.op.name

@@ -165,3 +165,21 @@ func.func @transitive(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.ker
   "ascendc.copy_in"(%a, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
   return
 }
+
+// -----
+
+// What the scalar unit has waited for is done before it issues the next vector instruction: no barrier between the two.
+// CHECK-LABEL: func.func @through_the_scalar_unit(
+// CHECK:         "ascendc.duplicate"
+// CHECK-NEXT:    "ascendc.set_flag"() {event = "V_S"
+// CHECK-NEXT:    "ascendc.wait_flag"() {event = "V_S"
+// CHECK-NEXT:    "ascendc.get_value"
+// CHECK-NEXT:    "ascendc.exp"
+func.func @through_the_scalar_unit(%s: f32, %n: index) attributes {ascend.kernel} {
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+  %v = "ascendc.get_value"(%a, %n) : (memref<64xf32, "ub">, index) -> f32
+  "ascendc.exp"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  return
+}
