@@ -101,7 +101,8 @@ class _Options(ctypes.Structure):
     _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64),
                 ("tiling_bytes", ctypes.c_uint64), ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32),
                 ("check", ctypes.c_uint32), ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32),
-                ("ub_bytes", ctypes.c_uint32), ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32), ("timeout", ctypes.c_double)]
+                ("ub_bytes", ctypes.c_uint32), ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32),
+                ("timeout", ctypes.c_double)]
 
 
 _runtimes: dict[Path, ctypes.CDLL] = {}

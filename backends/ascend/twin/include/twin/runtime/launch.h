@@ -4,6 +4,7 @@
 // of hitting a neighbour, and copied back where the kernel wrote. Block threads flush denormal floats to zero, inputs
 // and results, as XLA:CPU does.
 #pragma once
+#include "twin/runtime/abi.h"
 #include "twin/runtime/check.h"
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -428,19 +429,6 @@ inline void Watch(Launch& launch, std::vector<std::thread>& threads, double seco
     for (std::thread& thread : threads) pthread_kill(thread.native_handle(), SIGUSR2);
 }
 
-struct Array {  // as Python passes it
-  void* data;
-  uint64_t bytes;
-  uint32_t writable, alias;  // alias: index of an earlier array that is the same memory, or its own
-};
-
-struct Options {
-  uint64_t tilingKey, workspaceBytes, tilingBytes;
-  const uint8_t* tiling;
-  uint32_t blocks, check, autoSync, arch, ubBytes, physicalCores, trace;
-  double timeout;  // seconds; 0 for none
-};
-
 inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, const Options& options) {
   Launch launch;
   launch.blocks = int(options.blocks);
@@ -539,7 +527,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
 }  // inline namespace
 }  // namespace twin
 
-// The C interface that Python calls. The text is freed with jascend_twin_free.
+// The C interface: see abi.h.
 extern "C" TWIN_API char* jascend_twin_run(void* entry, const twin::Array* arrays, uint32_t count,
                                            const twin::Options* options) {
   std::string text;
