@@ -11,11 +11,13 @@ import inspect
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jaxlib.mlir.dialects import stablehlo
 from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
 
 import jascend.dialect
+from jascend.errors import Unsupported
 from jascend.platform import PLATFORM
 
 _LEGALIZE = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg)"
@@ -44,6 +46,10 @@ def _register_stablehlo_passes() -> None:
 def trace(fn, args: tuple, kwargs: dict) -> Traced:
     """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree."""
     _register_stablehlo_passes()
+    names = argument_names(fn, args, kwargs)
+    for name, leaf in zip(names, jax.tree.leaves((args, kwargs))):
+        if not all(isinstance(size, int) for size in jnp.shape(leaf)):
+            raise Unsupported("compile", name, f"must have a static shape, but is {leaf}: a program is compiled for one shape")
     lowered = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).lower(lowering_platforms=(PLATFORM,))
     module = lowered.compiler_ir("stablehlo")
     with module.context:
@@ -58,7 +64,7 @@ def trace(fn, args: tuple, kwargs: dict) -> Traced:
         tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results),
         in_tree,
         out_tree,
-        argument_names(fn, args, kwargs),
+        names,
     )
 
 
