@@ -20,7 +20,7 @@ _CLEAN = "symbol-dce,canonicalize,cse"
 _TILE_SIZES = (4096, 2048, 1024)  # elements, the largest that fits is taken
 
 
-def _stages(target: str, prefix: str) -> dict[str, str]:
+def _graph_stages(prefix: str) -> dict[str, str]:
     return {
         "import": f"inline-calls,import,{_CLEAN}",
         "fused": f"fuse-sampling,remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
@@ -73,7 +73,7 @@ class Compiled:
 def compile_module(module: ir.Module, target: Target, *, name: str) -> Compiled:
     """Compiles a module as it came from JAX. Raises `PipelineError` with the diagnostics where a pass refuses."""
     compiled = Compiled()
-    for stage, pipeline in _stages(target.name, f"jascend_{name}").items():
+    for stage, pipeline in _graph_stages(f"jascend_{name}").items():
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
