@@ -73,8 +73,8 @@ class Run:
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL")
 STEPS = ("instruction", "set", "wait", "barrier", "sync_all")
-TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("serial", "u4"), ("place", "u4"),
-                        ("repeats", "u4"), ("pieces", "u4"), ("bytes", "u8"), ("width", "u1")])
+TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("width", "u1"), ("serial", "u4"), ("place", "u4"),
+                        ("repeats", "u4"), ("pieces", "u4"), ("argument", "u4"), ("bytes", "u8"), ("offset", "u8")])
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ class Trace:
 
     Attributes:
         steps: structured array of TRACE_DTYPE. `step` indexes STEPS, `pipe` and `to` index PIPES. An instruction has
-            its vector `repeats`, element `width` in bytes, and for copies the GM `bytes` and contiguous `pieces`. The
-            set and the wait of one flag have the same `serial`; for a queue's own flags `pipe` is that side's pipe.
+            its vector `repeats`, element `width` in bytes, and for accesses to GM the `bytes`, the contiguous
+            `pieces`, the kernel's `argument` (arrays, then the workspace) and the `offset` in it of the first piece.
+            The set and the wait of one flag have the same `serial`; for a queue's own flags `pipe` is that side's pipe.
         places: for each value of `place`, (API, file, line).
     """
 
@@ -287,7 +288,7 @@ def _merge(raw: list[dict]) -> list[Finding]:
 
 def _trace(block: dict) -> Trace:
     """Takes the trace out of a block's report."""
-    steps = np.array([tuple(step) for step in block.pop("trace")], dtype=TRACE_DTYPE)
+    steps = np.frombuffer(bytes.fromhex(block.pop("trace")), TRACE_DTYPE)
     return Trace(steps, [tuple(place) for place in block.pop("places")])
 
 

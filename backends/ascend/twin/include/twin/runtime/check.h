@@ -252,11 +252,16 @@ struct Checker {
     ++s.places[place].instructions;
     s.places[place].repeats += repeats;
     if (!s.tracing) return;
-    TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0,
-                   place, repeats, 0, 0};
+    TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0, place, repeats, 0, 0, 0, 0};
     for (int k = 0; k < call.count_; ++k) {
       const Operand& o = call.operands_[k];
       if (o.space != Space::kGm) continue;
+      if (o.spans && !step.pieces) {
+        const uint64_t begin = s.spans[o.firstSpan].begin;
+        const Argument* argument = s.launch->Find(begin, s.launch->guard);
+        step.argument = uint32_t(argument - s.launch->arguments.data());
+        step.offset = begin - uint64_t(argument->base);
+      }
       step.pieces += o.spans;
       for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) step.bytes += s.spans[i].end - s.spans[i].begin;
     }

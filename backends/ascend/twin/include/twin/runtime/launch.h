@@ -342,13 +342,14 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
       Quote(out, place.file ? place.file : "");
       out += Text(",%d]", place.line);
     }
-    out += "],\"trace\":[";
-    for (size_t i = 0; i < s.trace.size(); ++i) {
-      const TraceStep& t = s.trace[i];
-      out += Text("%s[%d,%d,%d,%u,%u,%u,%u,%llu,%d]", i ? "," : "", int(t.step), t.pipe, t.to, t.serial, t.place, t.repeats,
-                  t.pieces, (unsigned long long)t.bytes, t.width);
+    out += "],\"trace\":\"";  // the steps' bytes in hexadecimal
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(s.trace.data());
+    out.reserve(out.size() + s.trace.size() * sizeof(TraceStep) * 2 + 16);
+    for (size_t i = 0; i < s.trace.size() * sizeof(TraceStep); ++i) {
+      out += "0123456789abcdef"[bytes[i] >> 4];
+      out += "0123456789abcdef"[bytes[i] & 15];
     }
-    out += ']';
+    out += '"';
   }
   out += "}";
 }

@@ -107,7 +107,7 @@ struct PipeCount {
   uint64_t instructions = 0, repeats = 0, bytes = 0;
 };
 
-// One step of a block, in program order, for a cost model.
+// One step of a block, in program order, for a cost model. Python reads these bytes as TRACE_DTYPE (library.py).
 enum class Step : uint8_t { kInstruction, kSet, kWait, kBarrier, kSyncAll };
 struct TraceStep {
   Step step;
@@ -115,8 +115,10 @@ struct TraceStep {
   uint8_t width;
   uint32_t serial;   // kSet and kWait: the same number on both sides of one flag
   uint32_t place, repeats, pieces;
-  uint64_t bytes;
+  uint32_t argument;       // of GM accesses: which kernel argument,
+  uint64_t bytes, offset;  // how much, and where in it the first piece starts
 };
+static_assert(sizeof(TraceStep) == 40, "no padding");
 
 struct Span {
   uint64_t begin, end;
@@ -280,7 +282,7 @@ inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
 
 inline void Trace(State& s, Step step, int pipe, int to, uint32_t serial, const char* api, Site site) {
   if (!s.tracing) return;
-  s.trace.push_back({step, uint8_t(pipe), uint8_t(to), 0, serial, PlaceOf(s, api, pipe_t(pipe), site), 0, 0, 0});
+  s.trace.push_back({step, uint8_t(pipe), uint8_t(to), 0, serial, PlaceOf(s, api, pipe_t(pipe), site), 0, 0, 0, 0, 0});
 }
 
 }  // inline namespace
