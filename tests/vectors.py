@@ -26,12 +26,22 @@ class Case(NamedTuple):
 
 @functools.cache
 def apply_top_k_top_p() -> list[Case]:
-    folder = DATA / "apply_top_k_top_p"
+    return _sampling_cases("apply_top_k_top_p", {"logits", "p", "out"})
+
+
+@functools.cache
+def top_k_top_p_sample() -> list[Case]:
+    return _sampling_cases("top_k_top_p_sample_v2", {"logits", "top_p", "min_ps"})
+
+
+def _sampling_cases(name, narrow):
+    """The arrays in `narrow` are stored as float32 and have the dtype of the case."""
+    folder = DATA / name
     stored = np.load(folder / "vectors.npz")
     cases = []
     for info in json.loads((folder / "index.json").read_text())["cases"]:
         arrays = {name: stored[f"{info['id']}.{name}"] for name in info["arrays"]}
-        for name in arrays.keys() & {"logits", "p", "out"}:
+        for name in arrays.keys() & narrow:
             arrays[name] = arrays[name].astype(DTYPES[info["dtype"]])
         cases.append(Case(info, arrays))
     return cases

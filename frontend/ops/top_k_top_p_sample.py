@@ -21,6 +21,8 @@ from jascend.platform import register_ascend_lowering
 MAX_K = 1024
 #: Where all rows of a batch have no more survivors than one of these, only that many are sorted.
 LISTS = (1024, 8192)
+#: Of the number of elements in a row.
+_COUNT_BITS = rules.MAX_VOCABULARY.bit_length()
 
 
 class TopKTopPSample(NamedTuple):
@@ -297,15 +299,8 @@ def _top_p(rows, kept, probability, p, dtype):
 
 def _least_multiple(each, least, most):
     """The least i from 1 to `most` with `i * each >= least`, or `most` if there is none."""
-
-    def narrow(_, bounds):
-        low, high = bounds
-        middle = low + ((high - low) >> 1)
-        reaches = middle.astype(jnp.float32) * each >= least
-        return jnp.where(reaches | (low >= high), low, middle + 1), jnp.where(reaches, jnp.minimum(middle, high), high)
-
-    _, high = lax.fori_loop(0, 22, narrow, (jnp.ones_like(most), jnp.maximum(most, 1)))
-    return high
+    reaches = lambda i: i.astype(jnp.float32) * each >= least
+    return threshold.bisect(reaches, jnp.ones_like(most), jnp.maximum(most, 1), _COUNT_BITS)
 
 
 def _min_p(rows, kept, probability, m, dtype):
