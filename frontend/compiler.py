@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jascend.backends.ascend import compile as backend
-from jascend.backends.ascend import project, twin
+from jascend.backends.ascend import project, report, twin
 from jascend.backends.ascend.plan import Launch
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
@@ -52,12 +52,42 @@ class Program:
           jascend.backends.ascend.twin.CompilerNotFound: there is no C++ compiler.
           RuntimeError: the twin's checker has findings; the text lists them.
         """
+        return self._run(args, kwargs, _raise_findings)
+
+    def profile(self, *args, cores: int | None = None, **kwargs) -> report.Report:
+        """Runs the kernels on the twin with its cost model on.
+
+        Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3; None takes the
+          target's.
+        Returns: a `jascend.backends.ascend.report.Report`: time, bytes, pipes, the roofline of the operators, what the
+          checker found, and `outputs`, what the program returns.
+        Raises: as `__call__`, but for findings, which the report has.
+        """
+        kernels = []
+
+        def observe(kernel: backend.Kernel, run: twin.Run) -> None:
+            kernels.append(report.profile_kernel(run, self.target, name=kernel.name, cores=cores))
+
+        outputs = self._run(args, kwargs, observe, trace=True)
+        vector_cycles = report.operator_cycles(self.ir("fused"))
+        bound = report.roofline(self.target, self._compulsory_bytes(args, kwargs, outputs), vector_cycles, cores)
+        return report.Report(self.name, self.target, tuple(kernels), bound, outputs)
+
+    def _compulsory_bytes(self, args, kwargs, outputs) -> int:
+        """Each argument that a kernel reads, and each output, once."""
+        read = {i for step in self._compiled.plan.steps if isinstance(step, Launch) for i in step.operands}
+        inputs = [x for i, x in enumerate(self._checked(args, kwargs)) if i in read]
+        return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
+
+    def _run(self, args, kwargs, observe: Callable, trace: bool = False):
+        """Runs the plan on the twin. `observe` is called with each kernel and its run."""
         traced, plan = self._traced, self._compiled.plan
         values = dict(enumerate(self._checked(args, kwargs)))
         kernels = {kernel.name: kernel for kernel in self.kernels}
         for step in plan.steps:
             if isinstance(step, Launch):
-                results = self._launch(kernels[step.kernel], step, [values[i] for i in step.operands])
+                operands = [values[i] for i in step.operands]
+                results = self._launch(kernels[step.kernel], step, operands, observe, trace)
                 values.update(zip(step.results, results))
             else:
                 values[step.result] = values[step.operand].reshape(step.type.shape)
@@ -79,16 +109,16 @@ class Program:
             arrays.append(np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype)))
         return arrays
 
-    def _launch(self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray]) -> list[np.ndarray]:
+    def _launch(
+        self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray], observe: Callable, trace: bool
+    ) -> list[np.ndarray]:
         results = [np.empty(t.shape, jnp.dtype(t.dtype)) for t in step.types]
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
         run = project.build_for_twin(kernel, self.target).launch(
-            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks
+            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks, trace=trace
         )
-        if run.findings:
-            found = "\n".join(map(str, run.findings))
-            raise RuntimeError(f"the twin's checker rejects kernel {kernel.name}:\n{found}")
+        observe(kernel, run)
         return results
 
     def ir(self, stage: str) -> str:
@@ -113,6 +143,12 @@ class Program:
           jascend.errors.Unsupported: another kind of project.
         """
         return _write(self, directory, project)
+
+
+def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:
+    if run.findings:
+        found = "\n".join(map(str, run.findings))
+        raise RuntimeError(f"the twin's checker rejects kernel {kernel.name}:\n{found}")
 
 
 def _write(program: Program, directory, kind: str) -> Path:

@@ -44,3 +44,146 @@ def target(name: str) -> Target:
     if name not in TARGETS:
         raise ValueError(f"unknown target {name!r}: it must be one of {', '.join(TARGETS)}")
     return TARGETS[name]
+
+
+# ---- what things cost, for the model in `report` ----
+
+_ADD = "Add sample of the guide's best practices (add_high_performance)"
+_COPY = "copy sample of the guide's best practices (data_copy)"
+_BANK = "bank-conflict sample of the guide's best practices (bank_conflict_ub)"
+_BENCH = "public baseline durations of the hand-written kernels (cann-bench, 910B3)"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One number of the cost model.
+
+    `kind`: "documented" (a page says it), "measured" (a page prints the measurement), "derived" (our arithmetic on
+    such), or "guess" (no source; plausible).
+    """
+
+    value: float
+    unit: str
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What things cost on one architecture: each fact by name, and cycles of vector work.
+
+    Attributes:
+        facts: the numbers with units and sources; `costs.clock` reads the value of the fact "clock".
+        vector: cycles for each 256 bytes ("repeat") of an API, for elements of 4 and of 2 bytes.
+        vector_source: where that table is from.
+        chained: APIs that the product builds as a chain, in which every repeat waits for the one before.
+    """
+
+    facts: dict[str, Fact]
+    vector: dict[str, tuple[float, float]]
+    vector_source: str
+    chained: frozenset[str]
+
+    def __getattr__(self, name: str) -> float:
+        try:
+            return object.__getattribute__(self, "facts")[name].value
+        except KeyError:
+            raise AttributeError(f"no cost {name!r}; there are {', '.join(self.facts)}") from None
+
+
+_FACTS_2201 = {
+    "clock": Fact(1.85e9, "cycles/s", "documented", _ADD),
+    "launch": Fact(4e-6, "s", "derived", "launch and end of a kernel; small kernels of " + _BENCH + " suggest 2 to 12 us"),
+    "sync_all": Fact(2e-6, "s", "guess", "one SyncAll of all cores; 1 to 3 us are plausible"),
+    "read": Fact(43.2e9, "B/s", "measured", "one core, GM to UB, 268 MB in 6209 us; " + _ADD),
+    "write": Fact(51.4e9, "B/s", "derived", "one core, UB to GM, 134 MB in 2613 us; " + _ADD),
+    "read_l2": Fact(114e9, "B/s", "derived", "one core, data in L2: 906 MB in 165 us on 48 cores; " + _COPY),
+    "total": Fact(1.5e12, "B/s", "measured", "all cores in one direction, 1.456e12 read with 32 KB copies; " + _ADD),
+    "total_both": Fact(2.35e12, "B/s", "measured", "all cores, reads and writes that overlap; " + _ADD),
+    "total_l2": Fact(5.2e12, "B/s", "documented", "L2 peak, tuning pages of the guide"),
+    "l2": Fact(192 * 2**20, "B", "documented", "size of L2; architecture page 2201 (the smallest bin has 96 MB)"),
+    "copy_issue": Fact(21, "cycles", "derived", "copies in a row start 11.2 ns apart, 128 B each; " + _COPY),
+    "copy_latency": Fact(270, "cycles", "derived", "370 cycles an element copied between two waits of the scalar unit, "
+                         "less the flags and the scalar access; " + _BENCH),
+    "copy_piece": Fact(8, "cycles", "derived", "64 pieces of 128 B a copy: 302 MB in 221 us on 48 cores; " + _COPY),
+    "unaligned": Fact(1.28, "times", "measured", "rows that do not start on 32 B of GM take as much longer; " + _COPY),
+    "vector_start": Fact(24, "cycles", "derived", "88 cycles for an Add of 64 repeats; " + _BANK),
+    "vector_follow": Fact(0.2, "times", "guess", "share of the start-up that independent instructions in a row pay"),
+    "issue": Fact(6, "cycles", "guess", "scalar unit, for one instruction: 4 to set the mask (documented), 2 for the rest"),
+    "scalar": Fact(2, "cycles", "guess", "scalar unit, for one flag or barrier"),
+    "flag": Fact(10, "cycles", "derived", "from a set to its wait, between copies and vector unit: what 16384 tiles of "
+                 "one core leave beside copies and additions; " + _ADD),
+    "flag_scalar": Fact(40, "cycles", "guess", "the same where the scalar unit sets or waits; 50 to 200 a round trip"),
+    "scalar_ub": Fact(10, "cycles", "derived", "one GetValue or SetValue on UB: 18.5 ns for three and an addition; " + _ADD),
+    "scalar_gm": Fact(100, "cycles", "guess", "one GetValue or SetValue on GM, through the scalar unit's cache"),
+}  # fmt: skip
+
+_FACTS_3510 = _FACTS_2201 | {
+    "clock": Fact(1.65e9, "cycles/s", "documented", _ADD),
+    "launch": Fact(4.3e-6, "s", "derived", "smallest kernels of " + _BENCH.replace("910B3", "950PR")),
+    "read": Fact(35e9, "B/s", "derived", "one core, GM to UB; " + _ADD),
+    "write": Fact(42e9, "B/s", "guess", "as much faster than reading as on 2201"),
+    "read_l2": Fact(81e9, "B/s", "guess", "L2 peak over 64 cores"),
+    "total": Fact(1.454e12, "B/s", "measured", "all cores read, 43 KB copies, 64 cores; " + _ADD),
+    "total_both": Fact(2.26e12, "B/s", "measured", "all cores, reads and writes that overlap; " + _ADD),
+    "l2": Fact(128 * 2**20, "B", "documented", "size of L2; architecture page 3510"),
+    "copy_issue": Fact(39, "cycles", "derived", "copies in a row start 24 ns apart; " + _COPY),
+    "copy_latency": Fact(270, "cycles", "guess", "as on 2201"),
+    "copy_piece": Fact(8, "cycles", "guess", "as on 2201"),
+    "unaligned": Fact(1.02, "times", "measured", "rows that do not start on 32 B of GM; " + _COPY),
+    "vector_start": Fact(26, "cycles", "guess", "a round trip through UB takes 16 ns in a third party's measurement"),
+}
+
+_ONE_CYCLE = (
+    "Add Sub Mul Max Min Adds Muls Maxs Mins Abs Relu Rsqrt Reciprocal Compare CompareScalar Compares Select Duplicate "
+    "ShiftLeft ShiftRight Axpy FusedMulAdd And Or Not Cast CreateVecIndex ArithProgression CumSum Brcb Transpose "
+    "TransDataTo5HD PairReduceSum ReducePairElem Copy DataCopy DataCopyPad Extract"
+).split()
+
+# Sort32, MrgSort and Sort count 32 pairs a repeat; Sigmoid counts its four steps.
+_VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
+    **dict.fromkeys(("Exp", "Ln", "Sqrt", "Div"), (2, 4)),
+    "MulAddDst": (2, 2),
+    "Sigmoid": (1.5, 2.5),
+    "GatherMask": (2, 2),
+    "Gather": (12.8, 25.6),
+    "Gatherb": (3, 3),
+    **dict.fromkeys("WholeReduceMax WholeReduceMin WholeReduceSum ReduceRepeat".split(), (7, 7)),
+    **dict.fromkeys("ReduceMax ReduceMin ReduceSum".split(), (7, 7)),
+    **dict.fromkeys("BlockReduceMax BlockReduceMin BlockReduceSum ReduceDataBlock".split(), (1, 7)),
+    **dict.fromkeys(("Sort32", "MrgSort", "Sort"), (16, 16)),
+}
+_VECTOR_3510 = _VECTOR_2201 | {
+    **dict.fromkeys(("Exp", "Ln", "Sqrt", "Div"), (4, 4)),
+    "Sigmoid": (2.5, 2.5),
+    "GatherMask": (5, 5),
+    **dict.fromkeys(("Gather", "Scatter"), (2, 2)),
+}
+
+COSTS: dict[int, Costs] = {
+    2201: Costs(_FACTS_2201, _VECTOR_2201, "the guide's table of theoretical vector performance; half ReduceMax as float",
+                frozenset({"CreateVecIndex", "ArithProgression", "CumSum"})),
+    3510: Costs(_FACTS_3510, _VECTOR_3510, "the guide's table for register-level vector instructions; reductions and "
+                "sorts as on 2201", frozenset({"CumSum"})),
+}  # fmt: skip
+
+
+def costs(name: str) -> Costs:
+    """What things cost on the product of that name. A3 is taken as A2: no page gives its clock."""
+    return COSTS[target(name).npu_arch]
+
+
+# Cycles of vector work that an operator needs at least, on the product's vector units: (cycles, for each).
+#   the filter and the sampler: read, compare, select and add each element once, 4 instructions of 64 lanes;
+#   gating: sigmoid 28, group scores 20, group choice 30, one Sort32 128, merges 160 for a row of 256 experts;
+#   routing: copies only, and where it quantizes 8 instructions of 64 lanes.
+ROOFLINE_CYCLES: dict[str, tuple[float, str]] = {
+    "apply_top_k_top_p": (4, "64 elements"),
+    "apply_top_k_top_p_with_sorted": (4, "64 elements"),
+    "filter_sample": (4, "64 elements"),
+    "top_k_top_p_sample": (4, "64 elements"),
+    "sort": (0, "64 elements"),
+    "moe_gating_top_k": (370, "row"),
+    "moe_init_routing": (0, "64 elements"),
+    "moe_init_routing quantized": (8, "64 elements"),
+}

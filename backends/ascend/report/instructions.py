@@ -1,0 +1,112 @@
+"""What each step of a trace costs on its pipe, in cycles.
+
+A vector instruction of r repeats (256 bytes each) occupies its pipe for a share of the start-up and r times the API's
+cycles; the rest of the start-up passes before its result is there. So instructions in a row overlap, an instruction
+behind a barrier does not, and both cost what the guide's formula says.
+
+A copy occupies its pipe for max(issue, pieces, bytes / rate), and is complete no sooner than the latency of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jascend.backends.ascend.targets import Costs
+from jascend.backends.ascend.twin import PIPES, STEPS, Trace
+
+S, V, MTE2, MTE3 = (PIPES.index(name) for name in ("S", "V", "MTE2", "MTE3"))
+INSTRUCTION, SET, WAIT, BARRIER, SYNC_ALL = range(len(STEPS))
+
+_REDUCTIONS = ("ReduceMax", "ReduceMin")
+_SIGMOID_STEPS = 4  # Muls, Exp, Adds, Div
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one core moves when as many cores are active as there are, in bytes a second."""
+
+    read: float
+    read_l2: float
+    write: float
+
+
+def split(trace: Trace) -> list[np.ndarray]:
+    """The steps of a block between its SyncAlls."""
+    syncs = np.flatnonzero(trace.steps["step"] == SYNC_ALL)
+    return [part[part["step"] != SYNC_ALL] for part in np.split(trace.steps, syncs)]
+
+
+def vector_cycles(api: str, width: int, repeats: np.ndarray, costs: Costs) -> np.ndarray:
+    """Cycles of vector work of an API on elements of `width` bytes, without the start-up of its first instruction.
+
+    An API that the table does not know counts one cycle a repeat; `unknown_apis` finds them.
+    """
+    wide, narrow = costs.vector.get(api, (1.0, 1.0))
+    cycles, start = (narrow if width == 2 else wide), costs.vector_start
+    repeats = repeats.astype(float)
+    if api in costs.chained:
+        return repeats * (start + cycles)
+    work = repeats * cycles
+    if api == "Sort":  # Sort32, then merges of four with a copy back each
+        levels = np.ceil(np.log(np.maximum(repeats, 1)) / np.log(4) - 1e-9)
+        return work + levels * (work + repeats + start)
+    if api == "Sigmoid":
+        return work + (_SIGMOID_STEPS - 1) * start
+    if api in _REDUCTIONS:  # each round leaves a value and an index for a repeat
+        per_repeat = 256 // max(width, 2)
+        left = repeats
+        while (left > 1).any():
+            left = np.where(left > 1, np.ceil(2 * left / per_repeat), 0)
+            work = work + np.where(left > 0, start + cycles * left, 0)
+    return work
+
+
+def unknown_apis(traces: list[Trace], costs: Costs) -> list[str]:
+    """Vector APIs in these traces that the product's table does not know."""
+    found: set[str] = set()
+    for trace in traces:
+        used = np.unique(trace.steps["place"][(trace.steps["step"] == INSTRUCTION) & (trace.steps["pipe"] == V)])
+        found.update(trace.places[place][0] for place in used)
+    return sorted(found - costs.vector.keys())
+
+
+def step_cycles(steps: np.ndarray, places: list, hits: np.ndarray, rates: Rates, costs: Costs):
+    """Two arrays by step: cycles for which it occupies its pipe, and cycles from there until it is complete.
+
+    Args:
+        steps: of one block, of TRACE_DTYPE.
+        places: of its trace.
+        hits: for each step, the share of its bytes that L2 has.
+        rates: of one core.
+        costs: of the product.
+    """
+    occupied, rest = np.zeros(len(steps)), np.zeros(len(steps))
+    instruction, pipe = steps["step"] == INSTRUCTION, steps["pipe"]
+
+    vector = instruction & (pipe == V)
+    kinds = steps["place"].astype(np.int64) * 256 + steps["width"]
+    for kind in np.unique(kinds[vector]):
+        chosen = vector & (kinds == kind)
+        api = places[kind >> 8][0]
+        occupied[chosen] = vector_cycles(api, int(kind & 255), steps["repeats"][chosen], costs)
+    occupied[vector] += costs.vector_follow * costs.vector_start
+    rest[vector] = (1 - costs.vector_follow) * costs.vector_start
+
+    scalar = instruction & (pipe == S)
+    occupied[scalar] = np.where(steps["bytes"][scalar] > 0, costs.scalar_gm, costs.scalar_ub)
+
+    for direction in (MTE2, MTE3):
+        chosen = instruction & (pipe == direction)
+        copies, hit = steps[chosen], hits[chosen]
+        if direction == MTE2:
+            seconds = copies["bytes"] * ((1 - hit) / rates.read + hit / rates.read_l2)
+        else:
+            seconds = copies["bytes"] / rates.write
+        seconds = seconds * np.where(copies["offset"] % 32 != 0, costs.unaligned, 1.0)
+        pieces = np.where(copies["pieces"] > 1, copies["pieces"] * costs.copy_piece, 0)
+        busy = np.maximum(np.maximum(seconds * costs.clock, pieces), costs.copy_issue)
+        occupied[chosen] = busy
+        rest[chosen] = np.maximum(costs.copy_latency - busy, 0)
+    return occupied, rest
