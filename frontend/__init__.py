@@ -16,7 +16,7 @@ _HOME = {
     "moe_init_routing": "jascend.ops.moe_init_routing",
     "compile": "jascend.compiler",
     "jit": "jascend.compiler",
-    "lowering": "jascend.compiler",
+    "lowering": "jascend.twin_lowering",
     "Program": "jascend.compiler",
 }
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, mlir
 
+from jascend import twin_lowering
 from jascend.dialect.rules import Shaped
 
 
@@ -52,7 +53,8 @@ def not_differentiable(primitive):
 
 
 def register_fallback(primitive, fallback):
-    """Lowers a primitive to plain JAX operations on every platform that has no rule of its own.
+    """Lowers a primitive to plain JAX operations on every platform that has no rule of its own (see `twin_lowering` for the
+    one exception).
 
     Under `shard_map` avals say over which mesh axes a value varies, and loops insist that all they carry agree. Here the
     program is per device already, so the fallback is traced without those annotations.
@@ -63,7 +65,7 @@ def register_fallback(primitive, fallback):
         plain = [jax.core.ShapedArray(aval.shape, aval.dtype) for aval in ctx.avals_in]
         return lower(ctx.replace(avals_in=plain), *operands, **params)
 
-    mlir.register_lowering(primitive, rule)
+    mlir.register_lowering(primitive, twin_lowering.rule_of(primitive, rule))
 
 
 def without_leading(aval, rank):

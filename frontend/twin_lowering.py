@@ -1,0 +1,154 @@
+"""`with ja.lowering("twin"):` generated kernels inside `jax.jit`, on the CPU.
+
+Inside the context, each operator of a jitted graph becomes a custom call that runs its generated kernel on the twin, where
+XLA would have run the fallback; everything around it stays XLA's. The kernel is the one that `jascend.compile` makes of the
+operator alone, for the shapes at hand.
+
+The context is one of JAX's own (`jax.make_user_context`), so that `jax.jit` keeps what it compiled inside and outside
+apart. What counts is where a function is lowered: at its first call, or at `.lower()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+from jax.interpreters import mlir
+
+from jascend.errors import Unsupported
+
+_FFI_TARGET = "jascend_twin_launch"
+
+# The target to generate kernels for, or None outside the context. Here, before any computation, because JAX may not be
+# in use while a user context is made.
+_context = jax.make_user_context(None)
+
+
+@contextlib.contextmanager
+def lowering(where: str, *, target: str = "ascend910b"):
+    """Where the operators of functions that are jitted inside the context run. Also a decorator.
+
+        with ja.lowering("twin"):
+            tokens = jax.jit(next_token)(logits, p, k)
+
+    Functions jitted before are compiled once more, and again for another `target`. Lowerings for other platforms than the
+    CPU are as they were.
+
+    Args:
+      where: "twin": the generated Ascend C kernels, on the twin of the Ascend C runtime.
+      target: the product whose kernels to generate: "ascend910b", "ascend910_93" or "ascend950".
+
+    Raises:
+      jascend.errors.Unsupported: another `where` or target; and from the jitted function, when it is compiled, an
+        operator that no kernel is generated for.
+      jascend.backends.ascend.twin.CompilerNotFound: from the jitted function, when there is no C++ compiler.
+      jax.errors.JaxRuntimeError: from the jitted function's call, or where its results are first waited for, if the
+        twin's checker has findings; the text lists them.
+    """
+    from jascend.backends.ascend.targets import TARGETS
+
+    if where != "twin":
+        raise Unsupported("lowering", "where", f"must be 'twin', but is {where!r}")
+    if target not in TARGETS:
+        raise Unsupported("lowering", "target", f"must be one of {', '.join(TARGETS)}, but is {target!r}")
+    with _context(target):
+        yield
+
+
+def rule_of(primitive, fallback):
+    """A lowering rule that runs the generated kernel of `primitive` inside the context, and is `fallback` outside it."""
+
+    def rule(ctx, *operands, **params):
+        target = _context.value
+        if target is None or tuple(ctx.platforms or ctx.module_context.platforms) != ("cpu",):
+            return fallback(ctx, *operands, **params)
+        avals = tuple((aval.shape, aval.dtype) for aval in ctx.avals_in)
+        run = _kernels_of(primitive, avals, tuple(sorted(params.items())), target)
+        return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
+
+    return rule
+
+
+@functools.lru_cache(maxsize=256)
+def _kernels_of(primitive, avals, params, target: str):
+    """`run(*operands) -> results`: the operator as calls of its kernels, which are built here."""
+    # Not before they are needed: operators must not wait for MLIR and the compiler to load.
+    from jascend.backends.ascend import compile as backend
+    from jascend.backends.ascend import project
+    from jascend.backends.ascend.plan import Launch
+    from jascend.backends.ascend.targets import target as target_of
+    from jascend.crossing import parse, trace
+    from jascend.passes.pipeline import PipelineError
+
+    def operator(*operands):
+        return primitive.bind(*operands, **dict(params))
+
+    specs = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals)
+    try:
+        compiled = backend.compile_module(parse(trace(operator, specs, {})), target_of(target), name="operator")
+    except PipelineError as error:
+        message = f"no kernel can be generated for it on {target}, as ja.lowering('twin') asks:\n{error}"
+        raise Unsupported(primitive.name, None, message) from error
+    _register_ffi_target()
+    calls = {
+        kernel.name: _ffi_attributes(kernel, project.build_for_twin(kernel, target))
+        for kernel in compiled.kernels
+        if kernel.blocks  # without rows there is nothing to launch
+    }
+    plan = compiled.plan
+
+    def run(*operands):
+        values = dict(enumerate(operands))
+        for step in plan.steps:
+            if not isinstance(step, Launch):
+                values[step.result] = jnp.reshape(values[step.operand], step.type.shape)
+                continue
+            types = [jax.ShapeDtypeStruct(t.shape, jnp.dtype(t.dtype)) for t in step.types]
+            if step.kernel in calls:
+                call = jax.ffi.ffi_call(_FFI_TARGET, types)
+                results = call(*(values[i] for i in step.operands), **calls[step.kernel])
+            else:
+                results = [jnp.zeros(t.shape, t.dtype) for t in types]
+            values.update(zip(step.results, results))
+        return [values[i] for i in plan.outputs]
+
+    return run
+
+
+def _ffi_attributes(kernel, library) -> dict:
+    """What the FFI target is told of a launch. Paths, not addresses: see launch.cpp."""
+    from jascend.backends.ascend.twin import toolchain
+
+    return {
+        "runtime": str(toolchain.runtime_object()),
+        "library": str(library.path),
+        "kernel": kernel.name,
+        "tiling": np.frombuffer(kernel.tiling_bytes, np.uint8),
+        "blocks": np.int64(kernel.blocks),
+        "arch": np.int64(library.target.arch),
+        "ub_bytes": np.int64(library.target.ub_bytes),
+        "cores": np.int64(library.target.vector_cores),
+    }
+
+
+@functools.cache
+def _register_ffi_target() -> None:
+    """Builds the FFI target and makes it known to XLA. Raises CompilerNotFound where there is no C++ compiler."""
+    from jascend.backends.ascend.twin import toolchain
+
+    source = toolchain.INCLUDE.parent / "ffi" / "launch.cpp"
+    arguments = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", f"-I{toolchain.INCLUDE}"]
+    arguments += [f"-I{jax.ffi.include_dir()}", str(source)]
+    key = hashlib.sha256()
+    # The version of the twin's headers and of the compiler, and the version of XLA's.
+    for part in (toolchain.abi_name(), jaxlib.__version__, *arguments, source.read_text(encoding="utf-8")):
+        key.update(part.encode() + b"\0")
+    path = toolchain.compile_shared(key.hexdigest(), "ffi", arguments, "the twin's FFI target")
+    handler = ctypes.CDLL(str(path)).jascend_twin_launch
+    jax.ffi.register_ffi_target(_FFI_TARGET, jax.ffi.pycapsule(handler), platform="cpu")
