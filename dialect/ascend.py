@@ -247,7 +247,7 @@ ASCEND = Dialect(
                 Attribute("expert_tokens_num_type", "integer", "0: running sum of the counts; 1: counts; 2: (expert, count)"),
                 Attribute("expert_tokens_num_flag", "bool", "whether there is `expert_tokens`"),
                 Attribute("quant_mode", "integer", "-1: none; 0 to 9, 11 to 17: see `jascend.moe_init_routing`"),
-                Attribute("active_expert_range", "integers", "[first, end); empty for all"),
+                Attribute("active_expert_range", "int32 list", "[first, end); empty for all"),
                 Attribute("row_idx_type", "integer", "0: the row of each pair; 1: the pair of each row"),
                 _TARGET,
             ),

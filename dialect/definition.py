@@ -35,7 +35,7 @@ _ATTRIBUTE_CONSTRAINTS: dict[str, str] = {
     "bool": "irdl.any",  # BoolAttr is an i1 integer attribute that IRDL cannot name; `verify_op` checks it
     "float": 'irdl.base "#builtin.float"',
     "array": 'irdl.base "#builtin.array"',
-    "integers": 'irdl.base "#builtin.dense_array"',
+    "int32 list": 'irdl.base "#builtin.dense_array"',
 }
 _ATTRIBUTE_CLASSES: dict[str, type] = {
     "string": ir.StringAttr,
@@ -43,7 +43,7 @@ _ATTRIBUTE_CLASSES: dict[str, type] = {
     "bool": ir.BoolAttr,
     "float": ir.FloatAttr,
     "array": ir.ArrayAttr,
-    "integers": ir.DenseI32ArrayAttr,
+    "int32 list": ir.DenseI32ArrayAttr,
 }
 
 
@@ -307,7 +307,8 @@ def _check_attributes(definition: Op, op: ir.Operation) -> None:
             continue
         value = op.attributes[attribute.name]
         if not isinstance(value, _ATTRIBUTE_CLASSES[attribute.type]):
-            raise VerifyError(f"attribute '{attribute.name}' must be a {attribute.type} attribute, got {value}")
+            article = "an" if attribute.type[0] in "ai" else "a"
+            raise VerifyError(f"attribute '{attribute.name}' must be {article} {attribute.type} attribute, got {value}")
         if attribute.values and value.value not in attribute.values:
             allowed = ", ".join(f'"{name}"' for name in attribute.values)
             raise VerifyError(f"attribute '{attribute.name}' must be one of {allowed}, got {value}")
