@@ -76,6 +76,7 @@ KEYED = entry("keyed", 1, """
   if (TILING_KEY_IS(1)) { y.SetValue(0, 11); }
   else if (TILING_KEY_IS(2000000)) { y.SetValue(0, 22); }""")
 CRASH = entry("crash", 1, "  InitSocState();\n  *(volatile int*)(a0 + (1ull << 28)) = 1;") + entry(
+    "overflow", 1, "  InitSocState();\n  volatile char big[64 << 20];\n  for (size_t i = 0; i < sizeof(big); i += 4096) big[i] = 1;") + entry(
     "divide", 1, "  InitSocState();\n  volatile int zero = 0;\n  *(volatile int*)a0 = 123456 / zero;")
 
 HANG = entry("hang", 1, """  InitSocState();
@@ -163,7 +164,7 @@ def test_short_tiling_is_found(library):
     assert [f.kind for f in run.findings] == ["tiling"]
 
 
-@pytest.mark.parametrize("name, word", [("crash", "stray pointer"), ("divide", "division")])
+@pytest.mark.parametrize("name, word", [("crash", "stray pointer"), ("divide", "division"), ("overflow", "stack")])
 def test_a_crashing_kernel_is_a_finding(library, name, word):
     run = library.launch(name, [np.zeros(4, np.int32)], blocks=2)
     assert [(f.kind, f.count) for f in run.findings] == [("crash", 2)] and word in run.findings[0].message

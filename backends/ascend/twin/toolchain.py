@@ -19,9 +19,11 @@ from pathlib import Path
 INCLUDE = Path(__file__).parent / "include"
 
 # -O3 for its vectoriser; no contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility
-# keeps two kernels' copies of one template apart.
+# keeps two kernels' copies of one template apart. Stack probes make a kernel that runs out of stack fault instead of
+# writing to whatever lies below.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-         "-fno-trapping-math", "-fno-strict-aliasing", "-Wno-attributes", "-Wno-unknown-pragmas")
+         "-fno-trapping-math", "-fno-strict-aliasing", "-fstack-clash-protection", "-Wno-attributes",
+         "-Wno-unknown-pragmas")
 LINK = ("-shared",) + (("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ())
 
 

@@ -104,6 +104,7 @@ inline void LeaveMeeting(Launch& launch) {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGUSR2};  // the last ends a block that calls no API
 constexpr int kSignalCount = 5;
+constexpr size_t kSignalStack = 1 << 16;
 inline struct sigaction previousActions[kSignalCount];
 inline thread_local bool tls_worker = false;
 
@@ -129,7 +130,7 @@ struct SignalGuard {
     for (int i = 0; i < kSignalCount; ++i) {
       struct sigaction action = {};
       action.sa_sigaction = OnSignal;
-      action.sa_flags = SA_SIGINFO | SA_NODEFER;
+      action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
       sigaction(kSignals[i], &action, &previousActions[i]);
     }
   }
@@ -390,6 +391,11 @@ inline void FinishBlock(Core& core, State& s) {
 
 inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vector<Pointer> pointers) {
   tls_worker = true;
+  std::unique_ptr<uint8_t[]> reserve(new uint8_t[kSignalStack]);  // for a kernel that runs out of stack
+  stack_t stack = {};
+  stack.ss_sp = reserve.get();
+  stack.ss_size = kSignalStack;
+  sigaltstack(&stack, nullptr);
   tls_core = &core;
   FlushDenormals();
   core.ub = s.ub;
@@ -404,7 +410,7 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
       Always(s, "crash", site,
              Text("the kernel's own code stops with %s (signal %d), some time after this line",
                   signal == SIGFPE ? "an arithmetic fault, such as an integer division by zero"
-                                   : "an access through a stray pointer", signal));
+                                   : "an access through a stray pointer, or the end of the stack", signal));
   } else {
     tls_escape = &escape;
     CallEntry<0>(entry, pointers.data(), pointers.size());
@@ -413,6 +419,8 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
   }
   LeaveMeeting(launch);
   tls_core = nullptr;
+  stack.ss_flags = SS_DISABLE;
+  sigaltstack(&stack, nullptr);
   std::lock_guard<std::mutex> lock(launch.doneMutex);
   ++launch.done;
   launch.doneChanged.notify_all();

@@ -69,21 +69,23 @@ struct Instruction {
   const Clock* clock;
 };
 
-inline bool Ordered(const State& s, const Instruction& i, int pipe, uint32_t sequence, bool otherWrite) {
+inline bool Ordered(const Instruction& i, int pipe, uint32_t sequence, bool otherWrite) {
   if (sequence == i.sequence && pipe == i.pipe) return true;  // the instruction itself
   if (pipe == PIPE_S && (!otherWrite || i.pipe == PIPE_S)) return true;
-  (void)s;
   return sequence <= i.clock->at[pipe];
 }
 
-// Checks an access to UB against those before it and remembers it.
+// Checks an access to UB against those before it and remembers it. One report for each earlier place, not each granule.
 inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
+  uint32_t reportedWrite = 0, reportedRead = 0;
   for (uint64_t g = begin / kGranule; g * kGranule < end; ++g) {
     Access& last = s.writes[g];
-    if (last.sequence && last.begin < end && begin < last.end &&
-        !Ordered(s, i, s.places[last.place].pipe, last.sequence, true))
+    if (last.sequence && last.begin < end && begin < last.end && last.place != reportedWrite &&
+        !Ordered(i, s.places[last.place].pipe, last.sequence, true)) {
+      reportedWrite = last.place;
       ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
                  std::min<uint64_t>(end, last.end));
+    }
     if (!write) {
       if (i.pipe == PIPE_S) continue;  // complete before anything later is issued
       s.reads[i.pipe][g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
@@ -91,9 +93,12 @@ inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end
     }
     for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)}) {
       const Access& read = s.reads[p][g];
-      if (read.sequence && read.begin < end && begin < read.end && !Ordered(s, i, p, read.sequence, false))
+      if (read.sequence && read.begin < end && begin < read.end && read.place != reportedRead &&
+          !Ordered(i, p, read.sequence, false)) {
+        reportedRead = read.place;
         ReportRace(s, i.api, i.site, i.pipe, true, read.place, false, "UB", std::max<uint64_t>(begin, read.begin),
                    std::min<uint64_t>(end, read.end));
+      }
     }
     last = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
   }
@@ -132,7 +137,7 @@ inline void CheckGm(State& s, const Instruction& i, const GmIntervals& map, cons
   for (; it != map.end() && it->first < end; ++it) {
     if (it->second.end <= begin) continue;
     if (atomic && it->second.atomic) continue;
-    if (Ordered(s, i, s.places[it->second.place].pipe, it->second.sequence, otherWrite)) continue;
+    if (Ordered(i, s.places[it->second.place].pipe, it->second.sequence, otherWrite)) continue;
     uint64_t base = uint64_t(a.base);
     ReportRace(s, i.api, i.site, i.pipe, write, it->second.place, otherWrite, Name(a), std::max(begin, it->first) - base,
                std::min(end, it->second.end) - base);
