@@ -178,14 +178,20 @@ def _batch(operands, axes, *, names, **static):
     """Gives every operand the new leading dimension, but for shared ones that have no leading dimension at all."""
     size = next(x.shape[axis] for x, axis in zip(operands, axes) if axis is not None)
 
-    def lead(name, x, axis):
-        if axis is not None:
-            return jnp.moveaxis(x, axis, 0)
-        if name in _SHARED and x.ndim == _RANKS[name]:
-            return x
-        return jnp.broadcast_to(x, (size, *x.shape))
+    def lead(x, axis):
+        return jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
 
-    results = moe_gating_top_k_p.bind(*map(lead, names, operands, axes), names=names, **static)
+    x = lead(operands[0], axes[0])
+    others = []
+    for name, value, axis in zip(names[1:], operands[1:], axes[1:]):
+        if axis is not None or name not in _SHARED or value.ndim > _RANKS[name]:
+            value = lead(value, axis)
+            own = value.shape[value.ndim - _RANKS[name] :]
+            # A shared one may not have had the leading dimensions that the others have.
+            value = value.reshape(size, *[1] * (x.ndim - 3), *own) if value.ndim == 1 + len(own) else value
+            value = jnp.broadcast_to(value, (*x.shape[:-2], *own))
+        others.append(value)
+    results = moe_gating_top_k_p.bind(x, *others, names=names, **static)
     return results, [0] * len(results)
 
 
