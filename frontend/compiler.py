@@ -166,7 +166,8 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
       fn: a function of arrays, plain or jitted.
       *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
       target: "ascend910b", "ascend910_93" or "ascend950".
-      plugins: files with passes of your own.
+      plugins: files with passes of your own. They run on the imported graph, in order, before the fusions that come with
+        jascend.
 
     Returns:
       A `Program`.
@@ -174,16 +175,18 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
     Raises:
       jascend.errors.Unsupported: the graph holds operations that no kernel computes; the text lists each with its line.
       jascend.errors.OperatorError: an operator's arguments break a limit of the target.
+      jascend.passes.PluginError: a plugin cannot be loaded.
     """
     try:
         product = target_of(target)
     except ValueError as error:
         raise Unsupported("compile", "target", str(error)) from None
-    for plugin in plugins:
-        load_plugin(plugin)
+    plugin_passes = [name for plugin in plugins for name in load_plugin(plugin)]
     traced = trace(fn, args, kwargs)
     try:
-        compiled = backend.compile_module(parse(traced), product, name=identifier(traced.name))
+        compiled = backend.compile_module(
+            parse(traced), product, name=identifier(traced.name), plugin_passes=plugin_passes
+        )
     except PipelineError as error:
         raise Unsupported("compile", None, f"{traced.name} cannot be compiled for {target}:\n{error}") from error
     return Program(traced, compiled, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
@@ -20,10 +21,12 @@ _CLEAN = "symbol-dce,canonicalize,cse"
 _TILE_SIZES = (4096, 2048, 1024)  # elements, the largest that fits is taken
 
 
-def _graph_stages(prefix: str) -> dict[str, str]:
+def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
+    # Passes of the user's own come first: what they make may fuse further.
+    fusions = ",".join([*plugin_passes, "fuse-sampling"])
     return {
         "import": f"inline-calls,import,{_CLEAN}",
-        "fused": f"fuse-sampling,remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "fused": f"{fusions},remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 
@@ -70,10 +73,11 @@ class Compiled:
     remarks: Remarks = field(default_factory=Remarks)
 
 
-def compile_module(module: ir.Module, target: Target, *, name: str) -> Compiled:
-    """Compiles a module as it came from JAX. Raises `PipelineError` with the diagnostics where a pass refuses."""
+def compile_module(module: ir.Module, target: Target, *, name: str, plugin_passes: Sequence[str] = ()) -> Compiled:
+    """Compiles a module as it came from JAX; `plugin_passes` run on the imported graph, before our own fusions. Raises
+    `PipelineError` with the diagnostics where a pass refuses."""
     compiled = Compiled()
-    for stage, pipeline in _graph_stages(f"jascend_{name}").items():
+    for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes).items():
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
