@@ -13,7 +13,7 @@ from jascend.backends.ascend import targets
 from jascend.backends.ascend.twin import PIPES, Run, Trace
 
 from . import memory
-from .instructions import INSTRUCTION, MTE2, MTE3, Rates, split, step_cycles, unknown_apis
+from .instructions import INSTRUCTION, MTE2, Rates, split, step_cycles, unknown_apis
 from .timeline import Segment, simulate
 
 _PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
@@ -125,13 +125,12 @@ def profile_kernel(run: Run, target: str, *, name: str, cores: int | None = None
     parts = [split(trace) for trace in run.trace]
     blocks, syncs = len(parts), max(len(part) for part in parts) - 1
     empty = run.trace[0].steps[:0]
-    machine = memory.Memory(blocks, costs)
+    machine = memory.Memory(costs)
     total, l2_read = 0.0, 0.0
     own, results, rates = [0.0] * blocks, [], []
     for epoch in range(syncs + 1):
         programs = [part[epoch] if epoch < len(part) else empty for part in parts]
-        amounts = [memory.bytes_moved(steps, MTE2) + memory.bytes_moved(steps, MTE3) for steps in programs]
-        hits = machine.epoch(programs, memory.active_cores(amounts, cores))
+        hits = machine.epoch(programs)
         modelled = _Epoch(run.trace, programs, hits, cores, costs)
         for block, segment in enumerate(modelled.segments):
             own[block] += segment.cycles
