@@ -214,7 +214,8 @@ def test_a_row_does_not_depend_on_its_batch(dtype):
     check(from_sorted(logits, p, k), together)
     order = random.permutation(16)
     check(ja.apply_top_k_top_p(logits[order], p[order], k[order]), together[order])
-    check(np.concatenate([ja.apply_top_k_top_p(logits[i : i + 1], p[i : i + 1], k[i : i + 1]) for i in range(16)]), together)
+    alone = [ja.apply_top_k_top_p(logits[i : i + 1], p[i : i + 1], k[i : i + 1]) for i in range(16)]
+    check(np.concatenate(alone), together)
     check(jax.vmap(ja.apply_top_k_top_p)(logits[:, None], p[:, None], k[:, None])[:, 0], together)
 
 

@@ -1,4 +1,4 @@
-"""Which error a wrong call gives: its class, its CANN status, its text, and that the first fault in CANN's order wins."""
+"""Which error a wrong call gives: class, CANN status, text; and that the first fault in CANN's order wins."""
 
 import pickle
 

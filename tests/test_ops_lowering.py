@@ -39,7 +39,11 @@ def test_filter():
     [
         (lambda x, p: ja.apply_top_k_top_p(x, p), (spec(4, 9), spec(4)), "1, 1, 0"),
         (lambda x, k: ja.apply_top_k_top_p(x, None, k), (spec(4, 9), spec(4, dtype=I32)), "1, 0, 1"),
-        (lambda x, k: ja.apply_top_k_top_p_with_sorted(*ja.sort(x), k=k), (spec(4, 9), spec(4, dtype=I32)), "1, 1, 0, 1, 0"),
+        (
+            lambda x, k: ja.apply_top_k_top_p_with_sorted(*ja.sort(x), k=k),
+            (spec(4, 9), spec(4, dtype=I32)),
+            "1, 1, 0, 1, 0",
+        ),
         (lambda x: ja.apply_top_k_top_p_with_sorted(*ja.sort(x), 0.5, 3, x), (spec(4, 9),), "1, 1, 1, 1, 1"),
         (lambda x: ja.apply_top_k_top_p_with_sorted(*ja.sort(x), 0.5, None, x), (spec(4, 9),), "1, 1, 1, 0, 1"),
     ],
@@ -57,7 +61,8 @@ def test_sort_and_the_sorted_filter():
 
     text = ascend_text(function, spec(4, 9, dtype=jnp.bfloat16), spec(4, dtype=jnp.bfloat16), spec(4, dtype=I32))
     sort, filtered = ascend_ops(text)
-    assert sort == '"ascend.sort"(%arg0) {descending = false} : (tensor<4x9xbf16>) -> (tensor<4x9xbf16>, tensor<4x9xi32>)'
+    assert sort.startswith('"ascend.sort"(%arg0) {descending = false} : (tensor<4x9xbf16>)')
+    assert sort.endswith("-> (tensor<4x9xbf16>, tensor<4x9xi32>)")
     assert filtered.startswith('"ascend.apply_top_k_top_p_with_sorted"(%0#0, %0#1, %arg1, %arg2, %arg0) {')
     assert 'target = "ascend910b"' in filtered
 
@@ -74,7 +79,7 @@ def test_vmap_folds_into_the_batch():
     text = ascend_text(function, spec(3, 5, 2, 9), spec(3, 2), spec(2, dtype=I32))
     (op,) = ascend_ops(text)
     assert op.endswith(": (tensor<30x9xf32>, tensor<30xf32>, tensor<30xi32>) -> tensor<30x9xf32>")
-    assert "stablehlo.reshape %0 : (tensor<30x9xf32>) -> tensor<3x5x2x9xf32>" in re.sub(r"reshape %\d+", "reshape %0", text)
+    assert re.search(r"stablehlo\.reshape %\d+ : \(tensor<30x9xf32>\) -> tensor<3x5x2x9xf32>", text)
     assert "stablehlo.while" not in text
 
 
@@ -89,13 +94,15 @@ def test_symbolic_sizes():
 
 
 def test_locations_survive():
-    text = jax.jit(ja.apply_top_k_top_p).trace(spec(4, 9), spec(4)).lower(lowering_platforms=("ascend",)).as_text(debug_info=True)
+    traced = jax.jit(ja.apply_top_k_top_p).trace(spec(4, 9), spec(4))
+    text = traced.lower(lowering_platforms=("ascend",)).as_text(debug_info=True)
     assert re.search(r'"ascend\.apply_top_k_top_p".* loc\(#loc\d+\)', text)
     assert "test_ops_lowering.py" in text
 
 
 def test_several_platforms_at_once():
-    text = jax.jit(ja.apply_top_k_top_p).trace(spec(4, 9), spec(4)).lower(lowering_platforms=("cpu", "ascend")).as_text()
+    traced = jax.jit(ja.apply_top_k_top_p).trace(spec(4, 9), spec(4))
+    text = traced.lower(lowering_platforms=("cpu", "ascend")).as_text()
     assert "stablehlo.case" in text and len(ascend_ops(text)) == 1
 
 

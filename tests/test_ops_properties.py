@@ -72,7 +72,8 @@ def rows(draw, size):
 @st.composite
 def calls(draw, size):
     logits = np.stack([draw(rows(size)) for _ in range(BATCH)])
-    p = draw(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0, 0.5, 1, 1.5, -0.5, np.nan])), min_size=BATCH, max_size=BATCH))
+    p = st.one_of(st.floats(0, 1), st.sampled_from([0, 0.5, 1, 1.5, -0.5, np.nan]))
+    p = draw(st.lists(p, min_size=BATCH, max_size=BATCH))
     edges = st.sampled_from([0, 1, 2, -1, size - 1, size, size + 1, 2**31 - 1, -(2**31)])
     k = draw(st.lists(st.one_of(st.integers(0, size), edges), min_size=BATCH, max_size=BATCH))
     return logits, np.array(p), np.array(k, np.int32)

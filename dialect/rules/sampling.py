@@ -87,7 +87,9 @@ def apply_top_k_top_p_with_sorted(
     check_rank(op, "sorted_value", sorted_value, 2, "[B, V]", TilingError)
     check_rank(op, "sorted_indices", sorted_indices, 2, "[B, V]", TilingError)
     if not same_shape(sorted_indices.shape, sorted_value.shape):
-        raise TilingError(op, "sorted_indices", f"must be shaped like sorted_value {sorted_value}, but is {sorted_indices}")
+        raise TilingError(
+            op, "sorted_indices", f"must be shaped like sorted_value {sorted_value}, but is {sorted_indices}"
+        )
     batch = sorted_value.shape[0]
     for argument, value in (("p", p), ("k", k)):
         if value is not None:

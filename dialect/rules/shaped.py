@@ -28,7 +28,7 @@ class Shaped(NamedTuple):
 
 
 def same_size(a: Any, b: Any) -> bool:
-    """Whether two dimensions can be the same size. `?` fits everything; symbolic ones must be provably equal, as in JAX."""
+    """Whether two dimensions can be the same size: `?` fits all, symbolic ones must be provably equal, as in JAX."""
     return a is None or b is None or bool(a == b)
 
 
@@ -57,7 +57,9 @@ def check_index_range(operator: str, argument: str, value: Shaped) -> None:
     """Indices along the last axis are int32."""
     size = value.shape[-1]
     if isinstance(size, int) and size > INT32_MAX:
-        raise TilingError(operator, argument, f"may have at most {INT32_MAX} elements a row (int32 indices), but is {value}")
+        raise TilingError(
+            operator, argument, f"may have at most {INT32_MAX} elements a row (int32 indices), but is {value}"
+        )
 
 
 def check_target(operator: str, target: str | None, targets: Sequence[str] = TARGETS) -> None:
