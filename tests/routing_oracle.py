@@ -1,7 +1,7 @@
 """MoE routing as its definition reads: a loop over pairs, and quantizers on float64 and `ml_dtypes`.
 
-Shares nothing with the implementation: formats are converted through tables of all their values or by `ml_dtypes`, powers
-of two are taken in float64. 4-bit results are returned as int8 (INT4) or float4_e2m1fn, scales of MX formats as uint8.
+Shares nothing with the implementation: formats are converted through tables of all their values or by `ml_dtypes`,
+powers of two are taken in float64. INT4 is returned as int8, MXFP4 as float4_e2m1fn, scales of MX formats as uint8.
 """
 
 import ml_dtypes
@@ -179,7 +179,7 @@ def route(
 
     each = [(place, quantize(x[p // slots], quant_mode, scale_of(scale, quant_mode, p // slots), offset, e - first))
             for place, e, p in places]  # fmt: skip
-    blank = quantize(np.ones_like(x[0]) if tokens else np.ones(x.shape[1], x.dtype), quant_mode, scale_of(scale, quant_mode, 0), offset, 0)
+    blank = quantize(np.ones(x.shape[1], x.dtype), quant_mode, scale_of(scale, quant_mode, 0), offset, 0)
     codes, scales = (None if b is None else np.zeros((rows, *np.shape(b)), np.asarray(b).dtype) for b in blank)
     for place, (code, row_scale) in each:
         codes[place] = code

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import routing_oracle as oracle
 from jax import export
-from test_ops_moe_init_routing import as_bytes, check
+from test_ops_moe_init_routing import check
 
 import jascend as ja
 
@@ -94,7 +94,9 @@ def test_strided_inputs_equal_contiguous_ones():
     wide = np.repeat(x, 2, axis=1)
     for a, b in ((np.asfortranarray(x), np.asfortranarray(expert_idx)), (wide[:, ::2], expert_idx[:, ::-1][:, ::-1])):
         check(ja.moe_init_routing(a, b, expert_num=4), ja.moe_init_routing(x, expert_idx, expert_num=4))
-    transposed = jax.jit(lambda x, e: ja.moe_init_routing(x.T, e.T, expert_num=4))(jnp.asarray(x.T), jnp.asarray(expert_idx.T))
+    transposed = jax.jit(lambda x, e: ja.moe_init_routing(x.T, e.T, expert_num=4))(
+        jnp.asarray(x.T), jnp.asarray(expert_idx.T)
+    )
     check(transposed, ja.moe_init_routing(x, expert_idx, expert_num=4))
 
 

@@ -74,10 +74,11 @@ def _routing_array(stored, case, description):
 
 @functools.cache
 def moe_init_routing() -> list[Case]:
-    """Cases whose arrays are `x`, `expert_idx`, `scale`, `offset`, and the expected results by name; None where absent."""
+    """Cases whose arrays are `x`, `expert_idx`, `scale`, `offset` and the expected results; None where absent."""
     folder = DATA / "moe_init_routing_v3"
     stored = np.load(folder / "vectors.npz")
-    return [
-        Case(info, {name: _routing_array(stored, info["id"], d) for name, d in {**info["inputs"], **info["expected"]}.items()})
-        for info in json.loads((folder / "index.json").read_text())["cases"]
-    ]
+    cases = []
+    for info in json.loads((folder / "index.json").read_text())["cases"]:
+        described = {**info["inputs"], **info["expected"]}
+        cases.append(Case(info, {name: _routing_array(stored, info["id"], d) for name, d in described.items()}))
+    return cases

@@ -31,7 +31,7 @@ _SCALES = ("float32", "float8_e8m0fnu")
 
 
 class _Quantization(NamedTuple):
-    """What a quant_mode takes and gives: dtypes of x, of the rows, of their scales (None: none), and the scales of a row."""
+    """What a quant_mode takes and gives: dtypes of x, of rows, of their scales (or None), and the scales of a row."""
 
     x: tuple[str, ...]
     result: str | None
@@ -228,15 +228,16 @@ def _infer_dtypes(a: _Attributes, x: Shaped, scale: Shaped | None) -> None:
 
 def _check_range(a: _Attributes, most: int) -> None:
     if a.active_expert_range and a.active_expert_range[1] > a.expert_num:
-        _refuse("active_expert_range", f"must end within expert_num {a.expert_num}, but is {list(a.active_expert_range)}")
+        message = f"must end within expert_num {a.expert_num}, but is {list(a.active_expert_range)}"
+        _refuse("active_expert_range", message)
     if (a.active_expert_range[1] if a.active_expert_range else a.expert_num) > most:
         _refuse("active_expert_range", f"must end within {most} with expert_tokens_num_type {a.expert_tokens_num_type}")
 
 
 def _check_full_range(a: _Attributes) -> None:
     if a.active_expert_range and tuple(a.active_expert_range) != (0, a.expert_num):
-        message = f"must be [0, {a.expert_num}], all experts, with drop_pad_mode 1, but is {list(a.active_expert_range)}"
-        _refuse("active_expert_range", message)
+        allowed = f"[0, {a.expert_num}], all experts, with drop_pad_mode 1"
+        _refuse("active_expert_range", f"must be {allowed}, but is {list(a.active_expert_range)}")
 
 
 def _check_capacity_is_positive(a: _Attributes) -> None:
@@ -283,7 +284,8 @@ def _tile_950(a: _Attributes, x, expert_idx, scale) -> None:
     if a.drop_pad_mode:
         _check_one_of("expert_tokens_num_type", a.expert_tokens_num_type, (1,), " with drop_pad_mode 1")
     if a.expert_num > _most_experts(a):
-        _refuse("expert_num", f"must be at most {_most_experts(a)} with expert_tokens_num_type 2, but is {a.expert_num}")
+        message = f"must be at most {_most_experts(a)} with expert_tokens_num_type 2, but is {a.expert_num}"
+        _refuse("expert_num", message)
     if a.drop_pad_mode:
         _check_capacity_is_positive(a)
     if not a.expert_tokens_num_flag:
@@ -300,7 +302,8 @@ def _tile_950(a: _Attributes, x, expert_idx, scale) -> None:
         _check_parameter("scale", scale, [smooth], f"[{smooth[0]}, {smooth[1]}] (active experts, H) on ascend950")
     _check_pairs_of_nibbles(a, x)
     rows, slots = expert_idx.shape
-    if a.active_num not in (-1, 0) and isinstance(rows, int) and isinstance(slots, int) and a.active_num != rows * slots:
+    known = isinstance(rows, int) and isinstance(slots, int)
+    if known and a.active_num not in (-1, 0, rows * slots):
         _refuse("active_num", f"must be -1, 0 or {rows * slots} (rows x slots) on ascend950, but is {a.active_num}")
 
 

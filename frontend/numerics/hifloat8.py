@@ -1,7 +1,7 @@
 """HiFloat8, the 8-bit format of tapered precision, as uint8 bit patterns.
 
-After the sign a prefix says how many bits the exponent has, so numbers around 1 get three mantissa bits and those at the
-ends of the range one:
+After the sign a prefix says how many bits the exponent has, so numbers around 1 get three mantissa bits and those at
+the ends of the range one:
 
     prefix   exponents          mantissa bits
     11       +-8 .. +-15        1
@@ -23,7 +23,7 @@ NAN, INFINITY, LARGEST = 0x80, 0x6F, 32768.0
 
 
 def encode(x):
-    """float32 [...] -> uint8 [...]: the nearest number, ties away from zero; from 40960 on infinity, below 2^-23 zero."""
+    """float32 [...] -> uint8 [...]: the nearest number, ties away from zero; infinity from 40960, zero below 2^-23."""
     bits = lax.bitcast_convert_type(x, jnp.int32)
     magnitude = bits & 0x7FFFFFFF
     exponent = (magnitude >> 23) - 127
@@ -75,7 +75,8 @@ def _decode_one(code):
     if rest.startswith("0000"):
         m = int(rest[4:], 2)
         return sign * 2.0 ** (m - 23) if m else np.nan if code == NAN else 0.0
-    prefix, width = next(item for item in (("11", 4), ("10", 3), ("01", 2), ("001", 1), ("0001", 0)) if rest.startswith(item[0]))
+    widths = {"11": 4, "10": 3, "01": 2, "001": 1, "0001": 0}
+    prefix, width = next(item for item in widths.items() if rest.startswith(item[0]))
     field, mantissa = rest[len(prefix) : len(prefix) + width], rest[len(prefix) + width :]
     exponent = int("1" + field[1:], 2) * (-1 if field[0] == "1" else 1) if field else 0
     return sign * 2.0**exponent * (1 + int(mantissa, 2) / 2 ** len(mantissa))

@@ -1,9 +1,9 @@
 """The quantizers of MoE routing: rows of values to narrow codes and their scales.
 
 All take [..., N, H] and treat every row alike, whatever the rows around it: scales are maxima, which no order of
-evaluation changes. float16 and bfloat16 become float32 exactly, and what follows is float32 with IEEE rounding, save that
-a scale which is subnormal in float32 counts as 0. Rows, blocks and groups whose scale is 0 get codes of 0. Blocks and
-groups run along H; the last one may be short.
+evaluation changes. float16 and bfloat16 become float32 exactly, and what follows is float32 with IEEE rounding, save
+that a scale which is subnormal in float32 counts as 0. Rows, blocks and groups whose scale is 0 get codes of 0. Blocks
+and groups run along H; the last one may be short.
 
 4-bit codes come one a byte; HiFloat8 and the scales of MX formats (E8M0) come as uint8. Infinities and NaN are outside
 the contract; they give codes that depend on nothing but their block.
@@ -52,7 +52,7 @@ def dynamic_int4(x, smooth=None):
 
 
 def mx_float8(x, form: Format, *, floor=False):
-    """Blocks of 32 with a power of two each, rounded up so that the block fits; E8M0 codes [..., N, blocks made even]."""
+    """Blocks of 32 with a power of two each, rounded up to fit; E8M0 codes [..., N, blocks made even]."""
     magnitude, negative = _cut(x, 32)
     top = jnp.max(magnitude, axis=-1, keepdims=True) >> 16  # as bfloat16
     if floor:
@@ -66,7 +66,7 @@ def mx_float8(x, form: Format, *, floor=False):
 
 
 def mx_float4(x):
-    """Blocks of 32 with a power of two each, rounded down, so that the largest may saturate; E8M0 codes [..., N, C, 2]."""
+    """Blocks of 32 with a power of two each, rounded down: 7 may become 6; E8M0 codes [..., N, C, 2]."""
     magnitude, negative = _cut(x, 32)
     code = jnp.maximum((jnp.max(magnitude, axis=-1, keepdims=True) >> 23) - E2M1.largest_exponent, 0)
     codes = encode(times_power_of_two(magnitude, 127 - code), negative, E2M1)

@@ -1,7 +1,7 @@
 """The stable order of elements that belong to few groups.
 
-A sort moves as much as its keys are wide. Group and position together fit 32 bits in every case that occurs in practice,
-and then one sort of plain integers does: the position in the low bits makes it stable and is the result as well.
+A sort moves as much as its keys are wide. Group and position together fit 32 bits in every case that occurs in
+practice, and then one sort of plain integers does: the position in the low bits makes it stable and is the result.
 """
 
 import jax
@@ -31,7 +31,7 @@ def inverse(order):
 
 
 def histogram(group, groups: int):
-    """int32 [..., L] -> int32 [..., groups]: how many elements each group has; ids outside [0, groups) are not counted."""
+    """int32 [..., L] -> int32 [..., groups]: how many elements each group has; id `groups` is not counted."""
     return rows(lambda group: jnp.zeros(groups, jnp.int32).at[group].add(1, mode="drop"), group)
 
 

@@ -71,7 +71,7 @@ def moe_init_routing(
     |---|---|---|---|---|
     | -1: none | any below | float32 [N]; with FP8 or FP4 x also E8M0 [N, ceil(H/64), 2] | as x | as given |
     | 0: static INT8 | f16, bf16, f32 | float32 [1], and offset [1] | int8 | |
-    | 1: dynamic INT8 | f16, bf16, f32 | smooth scales, float32 [experts, H] or [1, H], or None | int8 | float32 [rows] |
+    | 1: dynamic INT8 | f16, bf16, f32 | smooth: float32 [experts, H] or [1, H], or None | int8 | float32 [rows] |
     | 2, 3: MXFP8 | f16, bf16 | | float8_e5m2, float8_e4m3fn | E8M0 [rows, ceil(H/32) made even] |
     | 4, 5: FP8, groups of 128 | f16, bf16 | | float8_e5m2, float8_e4m3fn | float32 [rows, ceil(H/128)] |
     | 6: HiFloat8 | f16, bf16 | | uint8 | |
@@ -79,7 +79,7 @@ def moe_init_routing(
     | 8: HiFloat8, by token | f16, bf16 | | uint8 | float32 [rows] |
     | 9: MXFP4 | f16, bf16 | | float4_e2m1fn | E8M0 [rows, ceil(H/64), 2] |
     | 11, 12: FP8, blocks of 128 | f16, bf16 | | float8_e5m2, float8_e4m3fn | float32 [rows, ceil(H/256), 2] |
-    | 13: dynamic INT4 | f32, bf16 | smooth scale, float32 [1, H], or None | int4 | float32 [rows] |
+    | 13: dynamic INT4 | f32, bf16 | smooth: float32 [1, H], or None | int4 | float32 [rows] |
     | 14, 15 | as 4, 5, the maximum of a group raised to 1e-4 | | | |
     | 16, 17 | as 2, 3, the maximum of a block raised to 1e-4 | | | |
 
@@ -91,7 +91,7 @@ def moe_init_routing(
     groups have scale 0 and codes 0, and so do rows whose scale would be subnormal; smooth scales are indexed by expert
     and apply before the maximum is taken; FP8 saturates; scales of unfilled rows are 0; H = 0 routes as usual; INT8 x
     cannot be quantized; a scale for a mode that takes none is refused, an offset is ignored.
-    What CANN leaves unspecified: rows, scales and counts behind the last one are 0, indices -1.
+    What CANN leaves unspecified: rows, scales and counts behind the last one are 0 (E8M0: the code 0), indices -1.
 
     Args:
         x: [N, H]; dtypes as above, with quant_mode -1 float16, bfloat16, float32, int8, float8_e4m3fn, float8_e5m2,
@@ -117,7 +117,7 @@ def moe_init_routing(
         jascend.errors.Unsupported: `target` is not a product that has the operator.
         jascend.errors.ParamNullptr: `x` or `expert_idx` is None.
         jascend.errors.ParamInvalid: an argument has the wrong dtype, or a keyword is traced or has the wrong type.
-        jascend.errors.TilingError: everything else: values of keywords, ranks, sizes, a scale or offset that is missing.
+        jascend.errors.TilingError: everything else: values of keywords, ranks, sizes, a missing scale or offset.
     """
     op = "moe_init_routing"
     integers = dict(
@@ -142,7 +142,7 @@ def moe_init_routing(
     _rule(*map(arguments.shaped, (x, expert_idx, scale, offset)), **static)
 
     static["active_expert_range"] = static["active_expert_range"] or (0, static["expert_num"])
-    offset = offset if quant_mode == 0 else None
+    offset = offset if static["quant_mode"] == 0 else None
     results = moe_init_routing_p.bind(
         *(operand for operand in (x, expert_idx, scale, offset) if operand is not None),
         has_scale=scale is not None,
@@ -225,14 +225,15 @@ def _fallback(x, expert_idx, *optional, has_scale, has_offset, **static):
     lead, (tokens, slots) = expert_idx.shape[:-2], expert_idx.shape[-2:]
     inside = lambda value: None if value is None else rules.Shaped(value.shape[len(lead) :], value.dtype.name)
     types = _rule(*map(inside, (x, expert_idx, scale, offset)), **static)
-    rows_type, index_type, counts_type, scales_type = types
+    rows_type, _, counts_type, scales_type = types
     if 0 in (tokens, slots):  # nothing is routed
         return [jnp.zeros((*lead, *t.shape), t.dtype) for t in types if t is not None]
 
     order = _order(expert_idx.reshape(*lead, tokens * slots), static["active_expert_range"])
     dropless = not static["drop_pad_mode"]
-    sources = _rows(order, rows_type.shape[0]) if dropless else _padded_rows(order, static["expert_capacity"])
-    row_index = _row_index(order, static["row_idx_type"]) if dropless else _padded_row_index(order, static["expert_capacity"])
+    capacity = static["expert_capacity"]
+    sources = _rows(order, rows_type.shape[0]) if dropless else _padded_rows(order, capacity)
+    row_index = _row_index(order, static["row_idx_type"]) if dropless else _padded_row_index(order, capacity)
     token = jnp.where(sources < 0, tokens, sources // slots)
 
     if static["quant_mode"] == 1 and has_scale:
@@ -248,7 +249,8 @@ def _fallback(x, expert_idx, *optional, has_scale, has_offset, **static):
     results = [_from_bytes(rows, rows_type.dtype).reshape(*lead, *rows_type.shape), row_index]
     if counts_type is not None:
         first = static["active_expert_range"][0]
-        results.append(_counts(order, static["expert_tokens_num_type"], first, static["expert_num"]).astype(counts_type.dtype))
+        counts = _counts(order, static["expert_tokens_num_type"], first, static["expert_num"])
+        results.append(counts.astype(counts_type.dtype))
     if scales_type is not None:
         results.append(_from_bytes(scales, scales_type.dtype))
     return results
@@ -258,7 +260,8 @@ def _order(expert, active):
     first, end = active
     group = jnp.where((expert >= first) & (expert < end), expert - first, end - first)
     counts = ranks.histogram(group, end - first)
-    return _Order(group, ranks.stable_order(group, end - first + 1), counts, jnp.cumsum(counts, axis=-1, dtype=jnp.int32))
+    ends = jnp.cumsum(counts, axis=-1, dtype=jnp.int32)
+    return _Order(group, ranks.stable_order(group, end - first + 1), counts, ends)
 
 
 def _rows(order, rows):
@@ -375,5 +378,5 @@ moe_init_routing_p.def_abstract_eval(_abstract_eval)
 not_differentiable(moe_init_routing_p)
 batching.primitive_batchers[moe_init_routing_p] = leading_dimensions(moe_init_routing_p)
 register_fallback(moe_init_routing_p, _fallback)
-# Routings of a batch cannot be folded into one: each has an order of its own. The operation keeps the leading dimensions.
+# Routings of a batch do not fold into one, since each has an order of its own: the operation has leading dimensions.
 register_ascend_lowering(moe_init_routing_p, _ascend, rank=None)
