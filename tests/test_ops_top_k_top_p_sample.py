@@ -47,11 +47,10 @@ def survivors(result, row):
     return indices[:number].tolist()
 
 
-def distribution(row, k=0, p=1.0, m=None, dtype=np.float32, **static):
+def distribution(row, k=0, p=1.0, m=0.0, dtype=np.float32, **static):
     """Indices and probabilities of what survives in one row."""
-    row = np.array([row], dtype)
-    m = None if m is None else np.array([m], dtype)
-    result = call(row, np.array([k], np.int32), np.array([p], dtype), None, m, is_need_sample_result=True, **static)
+    k, p, m = np.array([k], np.int32), np.array([p], dtype), np.array([m], dtype)
+    result = call(np.array([row], dtype), k, p, None, m, is_need_sample_result=True, **static)
     indices = survivors(result, 0)
     return indices, np.asarray(result.logits_sort_masked)[0, : len(indices)].tolist()
 
@@ -110,14 +109,13 @@ def test_top_k_of_all_sorts():
 
 def test_ks_max_is_rounded_up_to_a_multiple_of_8_and_capped():
     row = np.arange(20)
-    for ks_max, limit in ((1, 8), (8, 8), (9, 16), (2000, 20)):
+    for ks_max, limit in ((1, 8), (9, 16), (2000, 20)):
         for k in (limit, limit + 1):
             number = k if k <= limit else 20
             assert len(distribution(row, k=k, ks_max=ks_max)[0]) == number
     long = np.zeros(1100)
-    for ks_max in (1024, 5000):
-        assert len(distribution(long, k=1024, ks_max=ks_max)[0]) == 1024
-        assert len(distribution(long, k=1025, ks_max=ks_max)[0]) == 1100
+    assert len(distribution(long, k=1024, ks_max=5000)[0]) == 1024
+    assert len(distribution(long, k=1025, ks_max=5000)[0]) == 1100
 
 
 def test_running_sum_exactly_on_the_threshold_is_reached():
@@ -177,7 +175,7 @@ def test_top_k_guess_never_matters():
     random = np.random.default_rng(1)
     logits, k, p = random.normal(size=(3, 50)).astype(np.float32), np.zeros(3, np.int32), np.full(3, 0.8, np.float32)
     expected = call(logits, k, p, is_need_sample_result=True)
-    for guess in (-(2**31), -1, 0, 1, 2**31 - 1):
+    for guess in (-(2**31), 0, 2**31 - 1):
         check_same(call(logits, k, p, is_need_sample_result=True, top_k_guess=guess), expected)
 
 
@@ -284,8 +282,10 @@ def batch_of(dtype, size, rows=12):
     return logits, k, p, random.exponential(size=(rows, size)).astype(np.float32), m
 
 
-@pytest.mark.parametrize("dtype, size", [(np.float32, 3001), (ml_dtypes.bfloat16, 300), (np.float16, 2500)])
-@pytest.mark.parametrize("want", ["index", "distribution"])
+@pytest.mark.parametrize(
+    "dtype, size, want",
+    [(np.float32, 3001, "index"), (ml_dtypes.bfloat16, 3001, "distribution"), (np.float16, 300, "index")],
+)
 def test_a_row_does_not_depend_on_its_batch(dtype, size, want):
     """Alone, among 12, reordered; eager, jit and vmap: the same bits."""
     logits, k, p, q, m = batch_of(dtype, size)

@@ -21,8 +21,8 @@ from jascend.platform import register_ascend_lowering
 MAX_K = 1024
 #: Where all rows of a batch have no more survivors than one of these, only that many are sorted.
 LISTS = (1024, 8192)
-#: Of the number of elements in a row.
-_COUNT_BITS = rules.MAX_VOCABULARY.bit_length()
+#: Of the number of elements in a row, and one more.
+_COUNT_BITS = rules.MAX_VOCABULARY.bit_length() + 1
 
 
 class TopKTopPSample(NamedTuple):
@@ -342,8 +342,9 @@ def _survivors(rows, kept, in_order, size):
 
 def _leading(rows, mask, number):
     """The first `number` true elements of every row's mask."""
-    last = positions.nth_true(mask, jnp.maximum(number - 1, 0)[..., None])[..., None]
-    return mask & (rows.index <= last) & (_wide(number) > 0)
+    enough = lambda last: blocks.count(mask & (rows.index <= _wide(last))) >= number
+    nowhere, everywhere = jnp.full_like(number, -1), jnp.full_like(number, rows.index.size - 1)
+    return mask & (rows.index <= _wide(threshold.bisect(enough, nowhere, everywhere, _COUNT_BITS)))
 
 
 def _first_maximum(keys):
