@@ -33,15 +33,20 @@ def cases() -> list[Case]:
 
 
 def scores(row, norm_type):
-    """float64 [E]. NaN counts as -inf; in a softmax, infinite maxima share."""
+    """float64 [E]. NaN counts as -inf; in a softmax, infinite maxima share; what float32 has no normal number for is 0."""
     x = np.where(np.isnan(row), -np.inf, row.astype(np.float64))
     with np.errstate(all="ignore"):
         if norm_type == 0:
             if np.max(x) == -np.inf:
                 return np.zeros_like(x)
-            e = np.where(x == np.max(x), 1.0, np.exp(x - np.max(x)))
-            return e / np.sum(e)
-        return 1 / (1 + np.exp(-x)) if norm_type == 1 else np.sqrt(np.logaddexp(0, x))
+            e = np.where(x == np.max(x), 1.0, _normal(np.exp(x - np.max(x))))
+            return _normal(e / np.sum(e))
+        e = _normal(np.exp(-np.abs(x)))
+        return np.where(x < 0, e, 1) / (1 + e) if norm_type == 1 else np.sqrt(np.maximum(x, 0) + np.log1p(e))
+
+
+def _normal(x):
+    return np.where(x < 2.0**-126, 0.0, x)
 
 
 def choose(row, n, bias, k, k_group, group_count, mode):
@@ -68,9 +73,11 @@ def _descending(values):
 
 
 def _gap(values):
+    a, b = values[:-1], values[1:]
     with np.errstate(invalid="ignore"):
-        steps = np.abs(np.diff(values)) / np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-    return np.min(steps[np.diff(values) != 0], initial=np.inf) if len(values) > 1 else np.inf
+        steps = np.abs(a - b) / np.maximum(np.abs(a), np.abs(b))
+    steps = np.where(np.isfinite(a) & np.isfinite(b), steps, 1.0)
+    return np.min(steps[a != b], initial=np.inf)
 
 
 def weights(n, ids, norm_type, eps, factor):

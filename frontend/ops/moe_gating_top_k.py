@@ -246,7 +246,8 @@ def _look_up(table, rows):
         ids = jnp.take(table, rows, axis=0, mode="clip")
     else:
         ids = jnp.take_along_axis(table, rows[..., None], axis=-2, mode="promise_in_bounds")
-    return jnp.where(inside[..., None], ids, -1).astype(jnp.int32)
+    ids = jnp.where(inside[..., None], ids, -1)
+    return jnp.clip(ids, -(2**31), 2**31 - 1).astype(jnp.int32)  # a 64-bit id that is out of range stays so
 
 
 def _selection_keys(scores, nan, bias=None, additional_bias=None, additional_token_mask=None):
