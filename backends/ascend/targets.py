@@ -103,8 +103,10 @@ _FACTS_2201 = {
     "total_l2": Fact(5.2e12, "B/s", "documented", "L2 peak, tuning pages of the guide"),
     "l2": Fact(192 * 2**20, "B", "documented", "size of L2; architecture page 2201 (the smallest bin has 96 MB)"),
     "copy_issue": Fact(21, "cycles", "derived", "copies in a row start 11.2 ns apart, 128 B each; " + _COPY),
-    "copy_latency": Fact(150, "cycles", "guess", "between what two loops of fenced 4-byte copies leave beside flags and "
-                         "scalar accesses: about 260 in the sampler, below 60 in routing; " + _BENCH),
+    "read_latency": Fact(270, "cycles", "guess", "370 cycles a copy between two waits of the scalar unit in the sampler, less "
+                         "flags and scalar accesses; " + _BENCH),
+    "write_latency": Fact(100, "cycles", "guess", "until a write is taken over; fenced 4-byte writes leave about 260 in the "
+                          "sampler and below 60 in routing; " + _BENCH),
     "copy_piece": Fact(8, "cycles", "derived", "64 pieces of 128 B a copy: 302 MB in 221 us on 48 cores; " + _COPY),
     "unaligned": Fact(1.28, "times", "measured", "rows that do not start on 32 B of GM take as much longer; " + _COPY),
     "vector_start": Fact(24, "cycles", "derived", "88 cycles for an Add of 64 repeats; " + _BANK),
@@ -128,7 +130,8 @@ _FACTS_3510 = _FACTS_2201 | {
     "total_both": Fact(2.26e12, "B/s", "measured", "all cores, reads and writes that overlap; " + _ADD),
     "l2": Fact(128 * 2**20, "B", "documented", "size of L2; architecture page 3510"),
     "copy_issue": Fact(39, "cycles", "derived", "copies in a row start 24 ns apart; " + _COPY),
-    "copy_latency": Fact(150, "cycles", "guess", "as on 2201"),
+    "read_latency": Fact(270, "cycles", "guess", "as on 2201"),
+    "write_latency": Fact(100, "cycles", "guess", "as on 2201"),
     "copy_piece": Fact(8, "cycles", "guess", "as on 2201"),
     "unaligned": Fact(1.02, "times", "measured", "rows that do not start on 32 B of GM; " + _COPY),
     "vector_start": Fact(26, "cycles", "guess", "a round trip through UB takes 16 ns in a third party's measurement"),

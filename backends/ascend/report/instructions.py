@@ -97,7 +97,7 @@ def step_cycles(steps: np.ndarray, places: list, hits: np.ndarray, rates: Rates,
     scalar = instruction & (pipe == S)
     occupied[scalar] = np.where(steps["bytes"][scalar] > 0, costs.scalar_gm, costs.scalar_ub)
 
-    for direction in (MTE2, MTE3):
+    for direction, latency in ((MTE2, costs.read_latency), (MTE3, costs.write_latency)):
         chosen = instruction & (pipe == direction)
         copies, hit = steps[chosen], hits[chosen]
         if direction == MTE2:
@@ -108,5 +108,5 @@ def step_cycles(steps: np.ndarray, places: list, hits: np.ndarray, rates: Rates,
         pieces = np.where(copies["pieces"] > 1, copies["pieces"] * costs.copy_piece, 0)
         busy = np.maximum(np.maximum(seconds * costs.clock, pieces), costs.copy_issue)
         occupied[chosen] = busy
-        rest[chosen] = np.maximum(costs.copy_latency - busy, 0)
+        rest[chosen] = np.maximum(latency - busy, 0)
     return occupied, rest
