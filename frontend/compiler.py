@@ -30,6 +30,7 @@ class Program:
     Attributes:
       kernels: the generated kernels, each with `name`, `source` and `tiling`.
       target: the product it was compiled for.
+      remarks: what the passes decided, each with `pass_name`, `kind`, `text` and `position`; `explain` prints them.
     """
 
     def __init__(self, traced: Traced, compiled: backend.Compiled, target: str):
@@ -37,6 +38,7 @@ class Program:
         self.name = traced.name
         self.target = target
         self.kernels = tuple(compiled.kernels)
+        self.remarks = tuple(compiled.remarks.records)
 
     def __repr__(self) -> str:
         kernels = ", ".join(kernel.name for kernel in self.kernels)
