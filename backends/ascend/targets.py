@@ -93,7 +93,7 @@ class Costs:
 
 _FACTS_2201 = {
     "clock": Fact(1.85e9, "cycles/s", "documented", _ADD),
-    "launch": Fact(4e-6, "s", "derived", "launch and end of a kernel; small kernels of " + _BENCH + " suggest 2 to 12 us"),
+    "launch": Fact(4e-6, "s", "derived", "launch and end of a kernel; small ones suggest 2 to 12 us; " + _BENCH),
     "sync_all": Fact(2e-6, "s", "guess", "one SyncAll of all cores; 1 to 3 us are plausible"),
     "read": Fact(43.2e9, "B/s", "measured", "one core, GM to UB, 268 MB in 6209 us; " + _ADD),
     "write": Fact(51.4e9, "B/s", "derived", "one core, UB to GM, 134 MB in 2613 us; " + _ADD),
@@ -103,20 +103,20 @@ _FACTS_2201 = {
     "total_l2": Fact(5.2e12, "B/s", "documented", "L2 peak, tuning pages of the guide"),
     "l2": Fact(192 * 2**20, "B", "documented", "size of L2; architecture page 2201 (the smallest bin has 96 MB)"),
     "copy_issue": Fact(21, "cycles", "derived", "copies in a row start 11.2 ns apart, 128 B each; " + _COPY),
-    "read_latency": Fact(270, "cycles", "guess", "370 cycles a copy between two waits of the scalar unit in the sampler, less "
-                         "flags and scalar accesses; " + _BENCH),
-    "write_latency": Fact(100, "cycles", "guess", "until a write is taken over; fenced 4-byte writes leave about 260 in the "
-                          "sampler and below 60 in routing; " + _BENCH),
+    "read_latency": Fact(270, "cycles", "guess", "370 cycles a copy that the scalar unit waits for in the sampler, "
+                         "less flags and scalar accesses; " + _BENCH),
+    "write_latency": Fact(100, "cycles", "guess", "until a write is taken over; fenced 4-byte writes leave about 260 "
+                          "in the sampler and below 60 in routing; " + _BENCH),
     "copy_piece": Fact(8, "cycles", "derived", "64 pieces of 128 B a copy: 302 MB in 221 us on 48 cores; " + _COPY),
     "unaligned": Fact(1.28, "times", "measured", "rows that do not start on 32 B of GM take as much longer; " + _COPY),
     "vector_start": Fact(24, "cycles", "derived", "88 cycles for an Add of 64 repeats; " + _BANK),
     "vector_follow": Fact(0.2, "times", "guess", "share of the start-up that independent instructions in a row pay"),
-    "issue": Fact(6, "cycles", "guess", "scalar unit, for one instruction: 4 to set the mask (documented), 2 for the rest"),
+    "issue": Fact(6, "cycles", "guess", "scalar unit, one instruction: 4 to set the mask (documented), 2 for the rest"),
     "scalar": Fact(2, "cycles", "guess", "scalar unit, for one flag or barrier"),
     "flag": Fact(10, "cycles", "derived", "from a set to its wait, between copies and vector unit: what 16384 tiles of "
                  "one core leave beside copies and additions; " + _ADD),
     "flag_scalar": Fact(40, "cycles", "guess", "the same where the scalar unit sets or waits; 50 to 200 a round trip"),
-    "scalar_ub": Fact(10, "cycles", "derived", "one GetValue or SetValue on UB: 18.5 ns for three and an addition; " + _ADD),
+    "scalar_ub": Fact(10, "cycles", "derived", "one GetValue or SetValue on UB: 18.5 ns for three and a sum; " + _ADD),
     "scalar_gm": Fact(100, "cycles", "guess", "one GetValue or SetValue on GM, through the scalar unit's cache"),
 }  # fmt: skip
 
@@ -164,7 +164,7 @@ _VECTOR_3510 = _VECTOR_2201 | {
 }
 
 COSTS: dict[int, Costs] = {
-    2201: Costs(_FACTS_2201, _VECTOR_2201, "the guide's table of theoretical vector performance; half ReduceMax as float",
+    2201: Costs(_FACTS_2201, _VECTOR_2201, "the guide's table of theoretical vector performance",
                 frozenset({"CreateVecIndex", "ArithProgression", "CumSum"})),
     3510: Costs(_FACTS_3510, _VECTOR_3510, "the guide's table for register-level vector instructions; reductions and "
                 "sorts as on 2201", frozenset({"CumSum"})),

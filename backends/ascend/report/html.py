@@ -33,8 +33,8 @@ def render(report: Report) -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-        f"<p>Modelled from a run on the twin of the Ascend C runtime; nothing here was measured on a device. The model is for "
-        f"ranking: see the constants at the end, and docs/cost_model.md for its errors.</p>\n"
+        f"<p>Modelled from a run on the twin of the Ascend C runtime; nothing here was measured on a device. The model "
+        f"is for ranking: see the constants at the end, and docs/cost_model.md for its errors.</p>\n"
         f"{_tiles(report)}\n{_findings(report)}\n{kernels}\n{_constants(report)}\n</main>\n</body>\n</html>\n"
     )
 
@@ -55,15 +55,16 @@ def size(count: float) -> str:
 def _tiles(report: Report) -> str:
     bound = report.roofline
     tiles = [
-        ("Modelled time", microseconds(report.microseconds), "µs"),
-        ("Roofline", microseconds(report.roofline_microseconds), f"µs, {bound.bound} bound"),
-        ("Times roofline", f"{report.roofline_ratio:.2f}", "×"),
-        ("GM read", size(report.gm_read_bytes), ""),
-        ("GM written", size(report.gm_write_bytes), ""),
+        ("Modelled time", f"{microseconds(report.microseconds)} µs", "with launches"),
+        ("Roofline", f"{microseconds(report.roofline_microseconds)} µs", f"{bound.bound} bound"),
+        ("Times roofline", f"{report.roofline_ratio:.2f} ×", "1 is the bound"),
+        ("GM read", size(report.gm_read_bytes), "L2 hit or not"),
+        ("GM written", size(report.gm_write_bytes), "all blocks"),
         ("Bytes needed", size(bound.compulsory_bytes), "once each"),
-        ("Launches", str(report.launches), f"{microseconds(report.launch_microseconds)} µs of the time"),
+        ("Launches", str(report.launches), f"{microseconds(report.launch_microseconds)} µs of it"),
     ]
-    cells = (f'<div class="tile"><span>{name}</span><b>{value}</b><small>{unit}</small></div>' for name, value, unit in tiles)
+    cells = (f'<div class="tile"><span>{name}</span><b>{value}</b><small>{note}</small></div>' for name, value, note in
+             tiles)  # fmt: skip
     return f'<div class="tiles">{"".join(cells)}</div>'
 
 
@@ -177,13 +178,14 @@ def _close_up(kernel: KernelProfile) -> str:
         if pipe not in _LANES:
             continue
         left, right = max(events.start[i], begin), min(events.end[i], end)
-        x, width, y = _LEFT + (left - begin) * scale, max((right - left) * scale, 1), list(_LANES).index(pipe) * (_LANE + _GAP)
+        x, width = _LEFT + (left - begin) * scale, max((right - left) * scale, 1)
+        y = list(_LANES).index(pipe) * (_LANE + _GAP)
         api, file, line = events.places[events.place[i]]
         took = f"{(events.end[i] - events.start[i]) * to_us:.3f} µs"
         moved = f", {size(int(events.bytes[i]))}" if events.bytes[i] else ""
         title = html.escape(f"{api}, {PurePath(file).name}:{line}: {took}{moved}")
-        shapes.append(f'<rect class="{pipe}" x="{x:.1f}" y="{y}" width="{max(width - 1, 0.8):.1f}" height="{_LANE}" rx="2">'
-                      f"<title>{title}</title></rect>")  # fmt: skip
+        shapes.append(f'<rect class="{pipe}" x="{x:.1f}" y="{y}" width="{max(width - 1, 0.8):.1f}" height="{_LANE}" '
+                      f'rx="2"><title>{title}</title></rect>')  # fmt: skip
         if width > 6.5 * len(api) + 6:
             shapes.append(f'<text class="in" x="{x + 4:.1f}" y="{y + _LANE / 2 + 4}">{html.escape(api)}</text>')
     return _picture("".join(shapes), begin * to_us, end * to_us)
@@ -196,7 +198,8 @@ def _picture(shapes: str, begin: float, end: float) -> str:
     for i, pipe in enumerate(_LANES):
         y = i * (_LANE + _GAP)
         parts.append(f'<rect class="back" x="{_LEFT}" y="{y}" width="{_WIDTH}" height="{_LANE}" rx="3"/>')
-        parts.append(f'<text class="lane" x="0" y="{y + 15}">{pipe}</text><text x="0" y="{y + 29}">{_LANES[pipe]}</text>')
+        parts.append(f'<text class="lane" x="0" y="{y + 15}">{pipe}</text>')
+        parts.append(f'<text x="0" y="{y + 29}">{_LANES[pipe]}</text>')
     parts.append(shapes)
     for tick in ticks(begin, end):
         x = _LEFT + (tick - begin) / max(end - begin, 1e-9) * _WIDTH
@@ -213,20 +216,22 @@ def ticks(begin: float, end: float, wanted: int = 8) -> list[float]:
     step = 10.0 ** np.floor(np.log10(span / wanted))
     step *= next((m for m in (1, 2, 5, 10) if span / (step * m) <= wanted), 10)
     first = np.ceil(begin / step - 1e-9)
-    return [float(round(i * step, 9)) for i in np.arange(first, np.floor(end / step + 1e-9) + 1)]
+    return [float(round(i * step, 9)) + 0.0 for i in np.arange(first, np.floor(end / step + 1e-9) + 1)]
 
 
 def _blocks(kernel: KernelProfile) -> str:
     times = [cycles / _clock(kernel) * 1e6 for cycles in kernel.core_cycles]
     most, height, step = max(times) or 1.0, 70, _WIDTH / len(times)
     bars = "".join(
-        f'<rect class="block" x="{_LEFT + i * step:.1f}" y="{height * (1 - time / most):.1f}" width="{max(step - 2, 0.5):.1f}" '
-        f'height="{height * time / most:.1f}" rx="1"><title>block {i}: {microseconds(time)} µs</title></rect>'
+        f'<rect class="block" x="{_LEFT + i * step:.1f}" y="{height * (1 - time / most):.1f}" rx="1" '
+        f'width="{max(step - 2, 0.5):.1f}" height="{height * time / most:.1f}">'
+        f"<title>block {i}: {microseconds(time)} µs</title></rect>"
         for i, time in enumerate(times)
     )
     labels = (f'<text x="0" y="11">{microseconds(most)} µs</text><text x="0" y="{height}">0</text>'
               f'<text x="{_LEFT}" y="{height + 14}">block 0</text>'
-              f'<text x="{_LEFT + _WIDTH}" y="{height + 14}" text-anchor="end">block {len(times) - 1}</text>')  # fmt: skip
+              f'<text x="{_LEFT + _WIDTH}" y="{height + 14}" text-anchor="end">block {len(times) - 1}</text>'
+              )  # fmt: skip
     return (f'<div class="wide"><svg viewBox="0 0 {_LEFT + _WIDTH + 34} {height + 20}" role="img" '
             f'aria-label="time of each block">{bars}{labels}</svg></div>')  # fmt: skip
 
@@ -264,8 +269,8 @@ def _lines(kernel: KernelProfile) -> str:
             (microseconds(line.cycles * to_us), True), (microseconds(line.exposed_cycles * to_us), True),
             (f"{line.exposed_cycles / total:.1%}{_bar(line.exposed_cycles / total, line.pipe)}", True),
         ])  # fmt: skip
-    header = [("call", False), ("pipe", False), ("times", True), ("bytes", True), ("occupies µs", True), ("adds µs", True),
-              ("share", True)]  # fmt: skip
+    header = [("call", False), ("pipe", False), ("times", True), ("bytes", True), ("occupies µs", True),
+              ("adds µs", True), ("share", True)]  # fmt: skip
     rest = len(kernel.lines) - _SHOWN_LINES
     more = f"<p>and {rest} more calls, in the JSON</p>" if rest > 0 else ""
     return _table(header, rows) + more

@@ -79,7 +79,7 @@ def shared_rates(programs: list[np.ndarray], cores: int, costs: Costs) -> Rates:
 
 
 def traffic_seconds(programs: list[np.ndarray], hits: list[np.ndarray], costs: Costs) -> float:
-    """The time that all bytes need at least: all through L2, and what it has not through memory, reads beside writes."""
+    """The time that all bytes need at least: they pass L2, and what it lacks comes from memory, reads beside writes."""
     moved = hit_bytes = 0.0
     for steps, hit in zip(programs, hits, strict=True):
         moved += bytes_moved(steps, MTE2) + bytes_moved(steps, MTE3)

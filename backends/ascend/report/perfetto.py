@@ -1,6 +1,7 @@
 """Chrome trace events, which ui.perfetto.dev and chrome://tracing open. Times in microseconds.
 
-One process a kernel with a thread for each pipe of its busiest core, and one thread that shows how long each block took.
+One process a kernel, with a thread for each pipe of its busiest core, and one for each block that shows how long it
+took.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def render(report: Report) -> str:
         shown = kernel.events
         for thread in sorted(set(shown.pipe.tolist())):
             names.append(_name("thread_name", process, thread, PIPES[thread]))
-        columns = (shown.start.tolist(), shown.end.tolist(), shown.pipe.tolist(), shown.place.tolist(), shown.bytes.tolist())
+        columns = (column.tolist() for column in (shown.start, shown.end, shown.pipe, shown.place, shown.bytes))
         for start, end, pipe, place, moved in zip(*columns, strict=True):
             api, file, line = shown.places[place]
             args = {"line": f"{PurePath(file).name}:{line}"} | ({"bytes": moved} if moved else {})

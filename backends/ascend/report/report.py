@@ -128,8 +128,8 @@ class Report:
     def __str__(self) -> str:
         shares = ", ".join(f"{pipe} {share:.0%}" for pipe, share in self.pipes.items())
         return (
-            f"{self.name} on {self.target} (model): {self.microseconds:.1f} us, {self.roofline_ratio:.1f} x roofline "
-            f"({self.roofline_microseconds:.1f} us); {self.gm_read_bytes} B read, {self.gm_write_bytes} B written; {shares}"
+            f"{self.name} on {self.target} (model): {self.microseconds:.1f} us, {self.roofline_ratio:.1f} x the roofline of "
+            f"{self.roofline_microseconds:.1f} us; {self.gm_read_bytes} B read, {self.gm_write_bytes} B written; {shares}"
         )
 
 

@@ -14,12 +14,13 @@ h1 { font-size: 24px; line-height: 1.25; margin: 0 0 4px; overflow-wrap: anywher
 h2 { font-size: 18px; margin: 40px 0 8px; overflow-wrap: anywhere; }
 h3 { font-size: 14px; margin: 0 0 10px; }
 p { margin: 0 0 12px; color: var(--soft); max-width: 76ch; }
-section.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px; margin: 14px 0; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 20px 0 8px; }
+section.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
+  margin: 14px 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(138px, 1fr)); gap: 12px; margin: 20px 0 8px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
 .tile span { display: block; color: var(--soft); font-size: 12px; }
 .tile b { font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
-.tile small { color: var(--soft); font-size: 12px; margin-left: 4px; }
+.tile small { color: var(--soft); font-size: 12px; display: block; }
 .wide { overflow-x: auto; }
 svg { display: block; width: 100%; min-width: 640px; height: auto; }
 svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
@@ -27,15 +28,19 @@ svg text.lane { fill: var(--ink); font-weight: 600; font-size: 12px; }
 svg text.in { fill: var(--card); font-size: 10px; }
 svg .grid { stroke: var(--line); stroke-width: 1; }
 svg .back { fill: var(--track); }
-.S { fill: var(--S); } .V { fill: var(--V); } .MTE2 { fill: var(--MTE2); } .MTE3 { fill: var(--MTE3); } .block { fill: var(--V); }
+.S { fill: var(--S); } .V, .block { fill: var(--V); } .MTE2 { fill: var(--MTE2); } .MTE3 { fill: var(--MTE3); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th { text-align: left; color: var(--soft); font-weight: 500; font-size: 12px; border-bottom: 1px solid var(--line); padding: 4px 10px 6px 0; }
+th { text-align: left; color: var(--soft); font-weight: 500; font-size: 12px; border-bottom: 1px solid var(--line);
+  padding: 4px 10px 6px 0; }
 td { border-bottom: 1px solid var(--line); padding: 6px 10px 6px 0; vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 code { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+td:has(> .dot) { white-space: nowrap; }
 td small { color: var(--soft); display: block; }
-.dot { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 6px; background: currentColor; }
-.dot.S { color: var(--S); } .dot.V { color: var(--V); } .dot.MTE2 { color: var(--MTE2); } .dot.MTE3 { color: var(--MTE3); }
+.dot { display: inline-block; width: 9px; height: 9px; border-radius: 2px; margin-right: 6px;
+  background: currentColor; }
+.dot.S { color: var(--S); } .dot.V { color: var(--V); }
+.dot.MTE2 { color: var(--MTE2); } .dot.MTE3 { color: var(--MTE3); }
 .bar { background: var(--track); border-radius: 3px; height: 8px; min-width: 90px; margin-top: 6px; overflow: hidden; }
 .bar i { display: block; height: 100%; background: var(--V); }
 .bar i.S { background: var(--S); } .bar i.MTE2 { background: var(--MTE2); } .bar i.MTE3 { background: var(--MTE3); }

@@ -1,5 +1,5 @@
-// MoE routing as the hand-written kernels do it: ids sorted by merges through global memory, experts counted by the scalar
-// unit, the inverse permutation written element by element, and each token's row read once for each of its experts.
+// MoE routing as the hand-written kernels do it: ids sorted by merges through global memory, experts counted by the
+// scalar unit, the inverse permutation written element by element, each token's row read once for each of its experts.
 #include "kernel_operator.h"
 
 using namespace AscendC;

@@ -1,5 +1,5 @@
-// Top-k and top-p sampling of one row as the hand-written kernel does it while k is small: the first tile sorted whole, a
-// running list of 1024, and of each further tile the survivors of a compare with the k-th score.
+// Top-k and top-p sampling of one row as the hand-written kernel does it while k is small: the first tile sorted whole,
+// a running list of 1024, and of each further tile the survivors of a compare with the k-th score.
 #include "kernel_operator.h"
 
 using namespace AscendC;
