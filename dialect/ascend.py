@@ -177,7 +177,7 @@ ASCEND = Dialect(
             attributes=(
                 Attribute("eps", "float", "added to |q|"),
                 Attribute("is_need_logits", "bool", "whether there is `logits_top_kp_select`"),
-                Attribute("top_k_guess", "integer", "candidates to try for top-p without top-k; never changes a result"),
+                Attribute("top_k_guess", "integer", "candidates to try for top-p without top-k; no effect on results"),
                 Attribute("ks_max", "integer", "largest k; counts as rounded up to a multiple of 8, at most 1024"),
                 Attribute("input_is_logits", "bool", "false: `logits` are probabilities"),
                 Attribute("is_need_sample_result", "bool", "the distribution instead of an index"),
@@ -185,7 +185,7 @@ ASCEND = Dialect(
             ),
             results=(
                 Result("logits_select_idx", "tensor", "[B] i32 or i64; not with is_need_sample_result", optional=True),
-                Result("logits_top_kp_select", "tensor", "[B, V] f32, survivors in place; -inf or 0 elsewhere", optional=True),
+                Result("logits_top_kp_select", "tensor", "[B, V] f32, survivors in place; else -inf or 0", optional=True),
                 Result("logits_idx", "tensor", "[B, V] i32 or i64, survivors in order, then -1", optional=True),
                 Result("logits_sort_masked", "tensor", "[B, V] f32, their probabilities, then 0", optional=True),
             ),

@@ -70,8 +70,8 @@ def test_vectors(case):
     if result.logits_idx is not None:
         for row, number in enumerate(arrays["valid_count"]):
             assert survivors(result, row) == arrays["logits_idx"][row, :number].tolist()
-            masked = np.asarray(result.logits_sort_masked)[row]
-            np.testing.assert_allclose(masked[:number], arrays["logits_sort_masked"][row, :number], rtol=1e-4, atol=1e-7)
+            masked, expected = np.asarray(result.logits_sort_masked)[row], arrays["logits_sort_masked"][row]
+            np.testing.assert_allclose(masked[:number], expected[:number], rtol=1e-4, atol=1e-7)
             assert not masked[number:].any()
 
 
@@ -79,8 +79,8 @@ def test_vectors_cover_all_outputs_dtypes_and_edges():
     assert len(CASES) == 90
     assert {case.info["dtype"] for case in CASES} == set(vectors.DTYPES)
     assert not [case.id for case in CASES if case.info["contract"] == "out"]
-    keywords = [tuple(case.info["attrs"][name] for name in ("is_need_logits", "is_need_sample_result")) for case in CASES]
-    assert set(keywords) == {(False, False), (False, True), (True, False), (True, True)}
+    asked = {(case.info["attrs"]["is_need_logits"], case.info["attrs"]["is_need_sample_result"]) for case in CASES}
+    assert asked == {(False, False), (False, True), (True, False), (True, True)}
 
 
 def test_exactly_k_stay_the_lowest_indices_of_a_tie():
@@ -205,21 +205,22 @@ def test_minus_infinity_ranks_last():
 def test_undefined_rows_choose_a_valid_index_and_leave_their_neighbours_alone(dtype):
     random = np.random.default_rng(0)
     good = random.normal(size=(3, 40)).astype(dtype)
-    bads = [np.full(40, np.nan), np.where(np.arange(40) == 7, np.nan, 1), np.where(np.arange(40) == 7, INF, 1), np.full(40, -INF)]
+    seventh = np.arange(40) == 7
+    bads = [(np.full(40, np.nan), 0), (np.full(40, -INF), 0)]  # the row, and the first of its largest
+    bads += [(np.where(seventh, np.nan, 1), 7), (np.where(seventh, INF, 1), 7)]
     q, m = np.ones((3, 40), np.float32), np.full(3, 0.1, dtype)
     for k, p in ((0, 1.0), (2, 0.5), (0, 0.5), (3, 0.0)):
         operands = np.full(3, k, np.int32), np.full(3, p, dtype)
         for use_q in (None, q):
             clean = call(good, *operands, use_q, m, is_need_logits=True)
-            for bad in bads:
+            for bad, first in bads:
                 rows = good.copy()
                 rows[1] = bad
                 result = call(rows, *operands, use_q, m, is_need_logits=True)
                 for got, expected in zip(result[:2], clean[:2]):
                     np.testing.assert_array_equal(np.asarray(got)[[0, 2]], np.asarray(expected)[[0, 2]])
                 assert 0 <= result.logits_select_idx[1] < 40
-                sorted_first = {0: 0, 1: 7, 2: 7, 3: 0}[[bad is b for b in bads].index(True)]
-                assert result.logits_select_idx[1] == (sorted_first if k or p < 1 else 0)
+                assert result.logits_select_idx[1] == (first if k or p < 1 else 0)
                 kept = np.asarray(result.logits_top_kp_select)[1]
                 number = 1 if p <= 0 else k or 40  # neither top-p nor min-p removes anything
                 if not np.isneginf(bad).any():
@@ -236,7 +237,8 @@ def test_nan_in_q_is_chosen_within_the_survivors():
 def test_one_element_rows():
     for k, p, m in ((1, 0.5, 0.5), (0, 0.0, 0.0), (5, 1.0, 1.0)):
         assert distribution([3.5], k, p, m) == ([0], [1.0])
-    result = call(np.ones((2, 1), np.float32), np.ones(2, np.int32), np.ones(2, np.float32), np.zeros((2, 1), np.float32))
+    ones = np.ones((2, 1), np.float32)
+    result = call(ones, np.ones(2, np.int32), ones[:, 0], 0 * ones)
     assert result.logits_select_idx.tolist() == [0, 0]
 
 
@@ -266,7 +268,8 @@ def test_strided_inputs_equal_contiguous_ones():
 def test_scalars_stand_for_every_row():
     logits = np.random.default_rng(2).normal(size=(3, 40)).astype(ml_dtypes.bfloat16)
     full = lambda value, dtype: np.full(3, value, dtype)
-    expected = sample(logits, full(5, np.int32), full(0.7, logits.dtype), None, full(0.1, logits.dtype), is_need_logits=True)
+    k, p, m = full(5, np.int32), full(0.7, logits.dtype), full(0.1, logits.dtype)
+    expected = sample(logits, k, p, None, m, is_need_logits=True)
     check_same(sample(logits, 5, 0.7, None, 0.1, is_need_logits=True), expected)
     check_same(sample(logits, np.int64(5), np.float64(0.7), None, np.float32(0.1), is_need_logits=True), expected)
     check_same(jax.jit(lambda x, k, p, m: sample(x, k, p, None, m, is_need_logits=True))(logits, 5, 0.7, 0.1), expected)
@@ -353,7 +356,8 @@ def test_vmap_equals_stacking_single_calls(name):
     singles = [function(*(x if a is None else np.take(x, i, a) for x, a in zip(operands, axes))) for i in range(4)]
     expected = jax.tree.map(lambda *xs: np.stack(xs), *singles)
     check_same(jax.vmap(function, in_axes=axes)(*operands), expected)
-    check_same(jax.vmap(function, in_axes=axes, out_axes=1)(*operands), jax.tree.map(lambda x: np.moveaxis(x, 0, 1), expected))
+    second = jax.vmap(function, in_axes=axes, out_axes=1)(*operands)
+    check_same(second, jax.tree.map(lambda x: np.moveaxis(x, 0, 1), expected))
 
 
 def test_nested_vmap():
@@ -404,7 +408,11 @@ def test_donated_operands():
 def test_eval_shape():
     spec = jax.ShapeDtypeStruct
     operands = spec((4, 9), jnp.bfloat16), spec((4,), jnp.int32), spec((4,), jnp.bfloat16)
-    shapes = lambda **static: [x and (x.shape, x.dtype.name) for x in jax.eval_shape(functools.partial(sample, **static), *operands)]
+
+    def shapes(**static):
+        results = jax.eval_shape(functools.partial(sample, **static), *operands)
+        return [x and (x.shape, x.dtype.name) for x in results]
+
     assert shapes() == [((4,), "int32"), None, None, None]
     assert shapes(is_need_logits=True) == [((4,), "int32"), ((4, 9), "float32"), None, None]
     assert shapes(is_need_sample_result=True) == [None, None, ((4, 9), "int32"), ((4, 9), "float32")]

@@ -35,15 +35,16 @@ def test_operation():
     assert ascend_ops(text) == [
         '"ascend.top_k_top_p_sample"(%arg0, %arg1, %arg2, %arg3) {eps = 9.99999993E-9 : f32, input_is_logits = true, '
         "is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, "
-        "operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} "
+        "operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, "
+        "top_k_guess = 32 : i64} "
         ": (tensor<4x9xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4x9xf32>) -> tensor<4xi32>"
     ]
 
 
 def test_attributes_and_all_results():
     def function(x, k, p, m):
-        keywords = dict(eps=0.5, is_need_logits=True, top_k_guess=-3, ks_max=10, input_is_logits=False, target="ascend950")
-        return ja.top_k_top_p_sample(x, k, p, None, m, is_need_sample_result=True, **keywords)
+        asked = dict(is_need_logits=True, is_need_sample_result=True, target="ascend950")
+        return ja.top_k_top_p_sample(x, k, p, None, m, eps=0.5, top_k_guess=-3, ks_max=10, input_is_logits=False, **asked)
 
     (op,) = ascend_ops(ascend_text(function, *specs((4,), 9, jnp.bfloat16), spec(4, dtype=jnp.bfloat16)))
     for part in (
@@ -78,7 +79,8 @@ def test_vmap_folds_into_the_batch():
 def test_symbolic_batch():
     b, n = export.symbolic_shape("b, n")
     text = ascend_text(ja.top_k_top_p_sample, *specs((b,), 9), spec(b, 9))
-    assert ascend_ops(text)[0].endswith("(tensor<?x9xf32>, tensor<?xi32>, tensor<?xf32>, tensor<?x9xf32>) -> tensor<?xi32>")
+    (op,) = ascend_ops(text)
+    assert op.endswith("(tensor<?x9xf32>, tensor<?xi32>, tensor<?xf32>, tensor<?x9xf32>) -> tensor<?xi32>")
     text = ascend_text(jax.vmap(ja.top_k_top_p_sample), *specs((n, b), 9))
     assert ascend_ops(text)[0].endswith("-> tensor<?xi32>") and "tensor<?x?xi32>" in text
 
@@ -118,7 +120,8 @@ x, q = random.normal(size=(3, 2100)).astype(np.float32), random.exponential(size
 k, p, m = np.array([0, 9, 500], np.int32), np.array([.8, 1, .5], np.float32), np.array([0, .2, 0], np.float32)
 order = np.argsort(-x, kind="stable")
 result = ja.top_k_top_p_sample(x, k, p, None, m, is_need_sample_result=True, is_need_logits=True)
-assert result.logits_idx.dtype == np.int64 and result.logits_sort_masked.dtype == result.logits_top_kp_select.dtype == np.float32
+assert result.logits_idx.dtype == np.int64
+assert result.logits_sort_masked.dtype == result.logits_top_kp_select.dtype == np.float32
 number = (result.logits_idx >= 0).sum(axis=1)
 assert number[0] > 500 > number[2] > number[1] > 0
 for row in range(3):
@@ -171,7 +174,8 @@ same(jax.jit(index)(put(x, None, "batch"), k, p, put(q, None, "more")), index(x,
 explicit = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Explicit,))
 with jax.set_mesh(explicit):
     result = jax.jit(index)(*(put(a, "batch", mesh=explicit) for a in (x, k, p, q)))
-assert result.logits_select_idx.sharding.spec == P("batch") and result.logits_top_kp_select.sharding.spec == P("batch", None)
+assert result.logits_select_idx.sharding.spec == P("batch")
+assert result.logits_top_kp_select.sharding.spec == P("batch", None)
 same(jax.tree.map(np.asarray, result), index(x, k, p, q))
 """,
         XLA_FLAGS="--xla_force_host_platform_device_count=4",

@@ -17,7 +17,7 @@ BATCH = 4
 
 
 class Expected(NamedTuple):
-    """One row's survivors in order, their probabilities, the position chosen; and whether rounding decides none of it."""
+    """A row's survivors in order, their probabilities, the position chosen; and whether rounding decides none of it."""
 
     indices: np.ndarray
     probabilities: np.ndarray
@@ -54,11 +54,10 @@ def oracle(x, k, p, m, q, *, ks_max, is_logits, eps=1e-8):
         indices, listed = indices[keep], listed[keep]
     scores = listed if q is None else listed / (np.abs(q[: len(listed)].astype(np.float64)) + eps)
     choice = int(np.argmax(scores))
-    rivals = np.delete(scores, choice)
-    ties = rivals[np.abs(rivals - scores[choice]) <= 4 * BAND * scores[choice]]
     # Without q, equal logits have equal probabilities and the first is chosen; other near ties may go either way.
-    equal = q is None and (x[indices][np.abs(scores - scores[choice]) <= 4 * BAND * scores[choice]] == x[indices[choice]]).all()
-    return Expected(indices, listed, choice, bool(certain and (equal or not ties.size)))
+    near = np.abs(scores - scores[choice]) <= 4 * BAND * scores[choice]
+    certain &= near.sum() == 1 or q is None and (x[indices][near] == x[indices[choice]]).all()
+    return Expected(indices, listed, choice, bool(certain))
 
 
 @functools.cache
@@ -67,7 +66,8 @@ def functions(ks_max, is_logits):
     keywords = dict(ks_max=ks_max, input_is_logits=is_logits)
 
     def run(logits, k, p, m, q):
-        listed = ja.top_k_top_p_sample(logits, k, p, None, m, is_need_logits=True, is_need_sample_result=True, **keywords)
+        asked = dict(is_need_logits=True, is_need_sample_result=True)
+        listed = ja.top_k_top_p_sample(logits, k, p, None, m, **asked, **keywords)
         largest = ja.top_k_top_p_sample(logits, k, p, None, m, **keywords).logits_select_idx
         drawn = ja.top_k_top_p_sample(logits, k, p, q, m, **keywords).logits_select_idx
         return *listed[1:], largest, drawn

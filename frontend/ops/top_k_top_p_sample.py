@@ -78,14 +78,14 @@ def top_k_top_p_sample(
 
     Where CANN's sources differ among themselves: the element that reaches p stays; a sum equal to p has reached it;
     K is rounded up; `top_k_guess` never changes a result; `q` enters by its absolute value; -inf ranks last.
-    What CANN leaves undefined: a row whose softmax is NaN (+inf or NaN in it, or -inf only) keeps all its candidates in
-    stages 3 and 4 (p <= 0 and m >= 1 still leave one), a NaN ranks as the largest, and the first NaN is chosen; where no
-    value reaches the threshold of min-p (negative ones do not), the first of the largest stays. So every chosen index is
-    in [0, V).
+    What CANN leaves undefined: a row whose softmax is NaN (+inf or NaN in it, or -inf only) keeps all its candidates
+    in stages 3 and 4 (p <= 0 and m >= 1 still leave one), a NaN ranks as the largest, and the first NaN is chosen;
+    where no value reaches the threshold of min-p (negative ones do not), the first of the largest stays. So every
+    chosen index is in [0, V).
 
-    These are not the ties of `apply_top_k_top_p`, which keeps all copies of the k-th value and, of equal values, removes
-    the lower index first. A running sum within rounding (1e-5) of p may fall either way, but always the same way: a
-    row's result does not depend on the batch around it, nor on `jit` or `vmap`.
+    These are not the ties of `apply_top_k_top_p`, which keeps all copies of the k-th value and, of equal values,
+    removes the lower index first. A running sum within rounding (1e-5) of p may fall either way, but always the same
+    way: a row's result does not depend on the batch around it, nor on `jit` or `vmap`.
 
     Args:
         logits: [B, V] float32, float16 or bfloat16, V at most 2^20.
@@ -98,7 +98,8 @@ def top_k_top_p_sample(
         top_k_guess: for kernels: how many candidates to try for top-p without top-k; 0 or less tries none.
         ks_max: the largest k for which top-k runs, at least 1.
         input_is_logits: whether `logits` are logits, or probabilities already.
-        is_need_sample_result: return the distribution (`logits_idx`, `logits_sort_masked`) instead of an index; without `q`.
+        is_need_sample_result: return the distribution (`logits_idx`, `logits_sort_masked`), without `q`, instead of an
+            index.
         target: an Ascend product whose limits apply, or None for what any of them accepts.
 
     Returns:
@@ -185,7 +186,7 @@ def _abstract_eval(logits, top_k, top_p, *optional, has_q, has_min_ps, **static)
 
 
 def _rows_like(logits, rank, dtype):
-    """The aval of a result of that rank: the axes of `logits`, sharded like them, without the vocabulary if rank is 1."""
+    """The aval of a result: the axes of `logits`, sharded like them, without the vocabulary if `rank` is 1."""
     axes = len(logits.shape) - 2 + rank
     sharding = logits.sharding.update(spec=PartitionSpec(*logits.sharding.spec[:axes]))
     return logits.update(shape=logits.shape[:axes], dtype=jnp.dtype(dtype), sharding=sharding, weak_type=False)
