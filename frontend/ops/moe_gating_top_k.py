@@ -17,8 +17,8 @@ from jascend.ops import _arguments as arguments
 from jascend.ops._primitive import eager, not_differentiable, register_fallback, without_leading
 from jascend.platform import register_ascend_lowering
 
-#: From here on a sort is cheaper than one pass over the row for each of the k.
-_MANY = 128
+#: How many experts are looked at to replace one that was taken.
+_BLOCK = 32
 
 
 class MoeGating(NamedTuple):
@@ -289,21 +289,41 @@ def _drop_groups(keys, k_group, group_count, group_select_mode):
 
 
 def _largest(keys, k):
-    """int32 [..., k]: where the k largest keys are, the largest first, equal ones by increasing position."""
-    position = lax.broadcasted_iota(jnp.int32, keys.shape, keys.ndim - 1)
-    if k > _MANY:
-        descending = lax.sort((~keys, position), num_keys=1, is_stable=True)[1]
-        return lax.slice_in_dim(descending, 0, k, axis=-1)
+    """int32 [..., k]: where the k largest keys are, the largest first, equal ones by increasing position.
+
+    A row is cut into short blocks. The best that is left of each is known, so that each of the k costs one look at these
+    and one at the block it is taken from, where only what comes after it in the order is left.
+    """
+    *lead, size = keys.shape
+    count = -(-size // _BLOCK)
+    padding = [*[(0, 0, 0)] * len(lead), (0, count * _BLOCK - size, 0)]
+    keys = lax.pad(keys, bits.PADDING_KEY, padding).reshape(*lead, count, _BLOCK)
+    best, place = _first_maximum(keys)
 
     def take(i, state):
-        keys, taken = state
-        largest = keys == jnp.max(keys, axis=-1, keepdims=True)
-        first = jnp.min(jnp.where(largest, position, np.int32(2**31 - 1)), axis=-1, keepdims=True)
-        keys = jnp.where(position == first, bits.PADDING_KEY, keys)
-        return keys, lax.dynamic_update_slice_in_dim(taken, first, i, axis=-1)
+        best, place, taken = state
+        largest, block = _first_maximum(best)
+        at = jnp.take_along_axis(place, block, axis=-1, mode="promise_in_bounds")
+        inside = jnp.take_along_axis(keys, block[..., None], axis=-2, mode="promise_in_bounds")[..., 0, :]
+        left = (inside < largest) | ((inside == largest) & (_positions(inside) > at))
+        next_best, next_place = _first_maximum(jnp.where(left, inside, bits.PADDING_KEY))
+        here = _positions(best) == block
+        taken = lax.dynamic_update_slice_in_dim(taken, block * np.int32(_BLOCK) + at, i, axis=-1)
+        return jnp.where(here, next_best, best), jnp.where(here, next_place, place), taken
 
-    taken = jnp.zeros((*keys.shape[:-1], k), jnp.int32)
-    return lax.fori_loop(0, k, take, (keys, taken))[1]
+    state = best[..., 0], place[..., 0], jnp.zeros((*lead, k), jnp.int32)
+    return lax.fori_loop(0, k, take, state)[2]
+
+
+def _first_maximum(x):
+    """The maximum of the last axis and its first position, both [..., 1]."""
+    maximum = jnp.max(x, axis=-1, keepdims=True)
+    position = jnp.where(x == maximum, _positions(x), np.int32(2**31 - 1))
+    return maximum, jnp.min(position, axis=-1, keepdims=True)
+
+
+def _positions(x):
+    return lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
 
 
 def _ascend(*, names, target, **static):
