@@ -141,7 +141,7 @@ def calls(draw, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_equals_the_definition(mode):
-    @settings(max_examples=15 if mode in (-1, 1) else 6, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=12 if mode in (-1, 1) else 5, deadline=None, derandomize=True, database=None)
     @given(calls(mode))
     def run(call):
         operands, keywords = call
