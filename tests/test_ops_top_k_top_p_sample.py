@@ -125,7 +125,7 @@ def test_running_sum_exactly_on_the_threshold_is_reached():
     assert distribution([0] * 8, k=4, p=0.5) == ([0, 1], [0.25, 0.25])
 
 
-@pytest.mark.parametrize("dtype", vectors.DTYPES.values())
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_p_of_zero_or_less_keeps_the_first_maximum(dtype):
     for p in (0.0, -0.0, -0.5, -INF):
         for k in (0, 3):
@@ -201,7 +201,7 @@ def test_minus_infinity_ranks_last():
     assert distribution(row, p=0.99)[0] == [3, 1]
 
 
-@pytest.mark.parametrize("dtype", vectors.DTYPES.values())
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_undefined_rows_choose_a_valid_index_and_leave_their_neighbours_alone(dtype):
     random = np.random.default_rng(0)
     good = random.normal(size=(3, 40)).astype(dtype)
@@ -265,6 +265,13 @@ def test_strided_inputs_equal_contiguous_ones():
         check_same(jax.tree.map(lambda x: x[i], rows), single)
 
 
+def test_eager_and_jit_agree():
+    *operands, q, m = batch_of(np.float32, 100)
+    for want in ({"is_need_logits": True}, {"is_need_sample_result": True}):
+        given = *operands, None if "is_need_sample_result" in want else q, m
+        check_same(sample(*given, **want), call(*given, **want))
+
+
 def test_scalars_stand_for_every_row():
     logits = np.random.default_rng(2).normal(size=(3, 40)).astype(ml_dtypes.bfloat16)
     full = lambda value, dtype: np.full(3, value, dtype)
@@ -290,12 +297,11 @@ def batch_of(dtype, size, rows=12):
     [(np.float32, 3001, "index"), (ml_dtypes.bfloat16, 3001, "distribution"), (np.float16, 300, "index")],
 )
 def test_a_row_does_not_depend_on_its_batch(dtype, size, want):
-    """Alone, among 12, reordered; eager, jit and vmap: the same bits."""
+    """Alone, among 12, reordered, under vmap: the same bits."""
     logits, k, p, q, m = batch_of(dtype, size)
     operands = (logits, k, p, q if want == "index" else None, m)
     static = dict(is_need_logits=True, is_need_sample_result=want == "distribution")
     together = call(*operands, **static)
-    check_same(sample(*operands, **static), together)
     at = lambda rows: [None if x is None else x[rows] for x in operands]
     order = np.random.default_rng(4).permutation(len(logits))
     check_same(call(*at(order), **static), jax.tree.map(lambda x: x[order], together))
@@ -401,8 +407,10 @@ def test_runs_without_jit():
 def test_donated_operands():
     logits, k, p, q, m = batch_of(np.float32, 100)
     expected = call(logits, k, p, q, m, is_need_logits=True)
-    donated = jax.jit(functools.partial(sample, is_need_logits=True), donate_argnums=(0, 3))
-    check_same(donated(jnp.asarray(logits), k, p, jnp.asarray(q), m), expected)
+    donated = jax.jit(functools.partial(sample, is_need_logits=True), donate_argnums=0)
+    given = jnp.asarray(logits)
+    check_same(donated(given, k, p, q, m), expected)
+    assert given.is_deleted()
 
 
 def test_eval_shape():

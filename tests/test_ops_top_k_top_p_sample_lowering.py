@@ -44,7 +44,8 @@ def test_operation():
 def test_attributes_and_all_results():
     def function(x, k, p, m):
         asked = dict(is_need_logits=True, is_need_sample_result=True, target="ascend950")
-        return ja.top_k_top_p_sample(x, k, p, None, m, eps=0.5, top_k_guess=-3, ks_max=10, input_is_logits=False, **asked)
+        static = dict(eps=0.5, top_k_guess=-3, ks_max=10, input_is_logits=False)
+        return ja.top_k_top_p_sample(x, k, p, None, m, **static, **asked)
 
     (op,) = ascend_ops(ascend_text(function, *specs((4,), 9, jnp.bfloat16), spec(4, dtype=jnp.bfloat16)))
     for part in (
