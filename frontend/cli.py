@@ -1,7 +1,7 @@
 """The command `jascend`: compile, explain, report, twin, doctor.
 
-Exit codes: 0; 1 where the compiler refuses the program or the checker finds faults; 2 for a mistake on the command line;
-130 after Ctrl-C; 141 when the reader of a pipe has left. JAX and MLIR are loaded by the commands that need them.
+Exit codes: 0; 1 where the compiler refuses the program or the checker finds faults; 2 for a mistake on the command
+line; 130 after Ctrl-C; 141 when the reader of a pipe has left. JAX and MLIR are loaded by the commands that need them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -73,15 +73,19 @@ def print_json(data) -> None:
 
 # -- options that commands share ------------------------------------------------------------------------------------
 
-Function = Annotated[str, typer.Argument(metavar="MODULE:FN", help="a module's name or a .py file, and a function of it")]
+Function = Annotated[
+    str, typer.Argument(metavar="MODULE:FN", help="a module's name or a .py file, and a function of it")
+]
 Specs = Annotated[
-    Optional[list[str]],
-    typer.Option("--spec", help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], or with contents: i32[8]:50"),
+    list[str] | None,
+    typer.Option(
+        "--spec", help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], or with contents: i32[8]:50"
+    ),
 ]
 TargetName = Annotated[str, typer.Option("--target", help="ascend910b, ascend910_93 or ascend950")]
-Plugins = Annotated[Optional[list[Path]], typer.Option("--plugin", help="a Python file with passes of your own")]
+Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="a Python file with passes of your own")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
-Output = Annotated[Optional[Path], typer.Option("-o", "--output", metavar="DIR", help="write the generated project there")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="write the generated project there")]
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -95,13 +99,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True, callback=_version)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", is_eager=True, callback=_version)
+    ] = False,
 ) -> None:
     pass
 
 
 @app.command()
-def compile(  # noqa: A001
+def compile(
     function: Function,
     spec: Specs = None,
     target: TargetName = "ascend910b",
@@ -145,11 +151,11 @@ def report(
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     compare: Annotated[
-        Optional[str], typer.Option(metavar="baseline", help="compare with the program compiled without the plugins")
+        str | None, typer.Option(metavar="baseline", help="compare with the program compiled without the plugins")
     ] = None,
-    cores: Annotated[Optional[int], typer.Option(min=1, help="vector cores of the product; 40 for a 910B3")] = None,
-    html: Annotated[Optional[Path], typer.Option(metavar="FILE", help="write a page with all numbers")] = None,
-    perfetto: Annotated[Optional[Path], typer.Option(metavar="FILE", help="write a trace for ui.perfetto.dev")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="vector cores of the product; 40 for a 910B3")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a page with all numbers")] = None,
+    perfetto: Annotated[Path | None, typer.Option(metavar="FILE", help="write a trace for ui.perfetto.dev")] = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
@@ -180,19 +186,21 @@ def report(
 @app.command()
 def twin(
     kernel: Annotated[Path, typer.Argument(metavar="KERNEL.cpp", help="any Ascend C source")],
-    entry: Annotated[Optional[str], typer.Option(help="the kernel's name; needed where the source has several")] = None,
+    entry: Annotated[str | None, typer.Option(help="the kernel's name; needed where the source has several")] = None,
     array: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Option(help="a parameter, in order: f32[1024]:random, outputs too: f32[1024]:empty"),
     ] = None,
-    tiling: Annotated[Optional[str], typer.Option(metavar="HEX|FILE", help="the tiling data's bytes")] = None,
+    tiling: Annotated[str | None, typer.Option(metavar="HEX|FILE", help="the tiling data's bytes")] = None,
     tiling_key: Annotated[int, typer.Option(min=0, help="what TILING_KEY_IS compares with")] = 0,
     workspace: Annotated[int, typer.Option(metavar="BYTES", min=0, help="size of the workspace")] = 0,
     blocks: Annotated[int, typer.Option(min=1, max=4096, help="how many blocks run it")] = 1,
     target: TargetName = "ascend910b",
-    define: Annotated[Optional[list[str]], typer.Option(metavar="A=B", help="a preprocessor definition")] = None,
-    include: Annotated[Optional[list[Path]], typer.Option(metavar="DIR", help="a directory with headers")] = None,
-    timeout: Annotated[Optional[float], typer.Option(metavar="SECONDS", min=0.001, help="end the kernel after this")] = None,
+    define: Annotated[list[str] | None, typer.Option(metavar="A=B", help="a preprocessor definition")] = None,
+    include: Annotated[list[Path] | None, typer.Option(metavar="DIR", help="a directory with headers")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.001, help="end the kernel after this")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compiles a kernel with the host's C++ compiler, runs it, and reports faults and counts.

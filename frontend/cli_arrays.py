@@ -26,6 +26,7 @@ DTYPES = {
 }  # fmt: skip
 _SPEC = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?::(?P<fill>.+))?", re.DOTALL)
 _RANGE = re.compile(r"(?P<low>-?[\d.]+(?:e-?\d+)?)\.\.(?P<high>-?[\d.]+(?:e-?\d+)?)")
+_FILLS = "random, zeros, ones, range, empty, a number, LOW..HIGH, @FILE.npy"
 _MOST = 2**40  # bytes: more is a slip of the finger
 
 
@@ -65,7 +66,9 @@ def parse(text: str, fill: str = "random") -> ArraySpec:
     """Reads one array; `fill` is for text that names none. Raises BadSpec."""
     match = _SPEC.fullmatch(text.strip())
     if match is None:
-        raise BadSpec(f"'{text}' is no array: write DTYPE[DIM,...] with optional contents, such as f32[8,1024] or i32[8]:50")
+        raise BadSpec(
+            f"'{text}' is no array: write DTYPE[DIM,...] with optional contents, such as f32[8,1024] or i32[8]:50"
+        )
     spec = ArraySpec(text, _dtype(match["dtype"], text), _shape(match["shape"], text), match["fill"] or fill)
     if math.prod(spec.shape) * spec.dtype.itemsize > _MOST:
         raise BadSpec(f"'{text}' is larger than a terabyte")
@@ -103,7 +106,7 @@ def _check_fill(spec: ArraySpec) -> None:
         values = [_number(bounds[1]), _number(bounds[2])] if bounds else [_number(fill)]
     except ValueError:
         raise BadSpec(
-            f"{name}: unknown contents '{fill}' (there are random, zeros, ones, range, empty, a number, LOW..HIGH, @FILE.npy)"
+            f"{name}: unknown contents '{fill}' (there are {_FILLS})"
         ) from None
     if bounds and values[0] > values[1]:
         raise BadSpec(f"{name}: {bounds[1]} is above {bounds[2]}")

@@ -126,8 +126,16 @@ def _cxx() -> Check:
         return Check("C++ compiler", MISSING, str(error).partition(". ")[0], serves, remedy)
     with tempfile.TemporaryDirectory(prefix="jascend-") as directory:
         source = Path(directory) / "try.cpp"
-        source.write_text("#include <optional>\nextern \"C\" int f() { return std::optional<int>(1).value(); }\n")
-        arguments = [*command, "-std=c++17", "-fPIC", *toolchain.LINK, str(source), "-o", str(source.with_suffix(".so"))]
+        source.write_text('#include <optional>\nextern "C" int f() { return std::optional<int>(1).value(); }\n')
+        arguments = [
+            *command,
+            "-std=c++17",
+            "-fPIC",
+            *toolchain.LINK,
+            str(source),
+            "-o",
+            str(source.with_suffix(".so")),
+        ]
         try:
             tried = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -161,8 +169,14 @@ def _cann() -> Check:
         remedy = "needed only to build for a device: install the CANN toolkit and source its set_env.sh"
         return Check("CANN", MISSING, "ASCEND_HOME_PATH is not set", serves, remedy)
     if not Path(home).is_dir():
-        return Check("CANN", MISSING, f"ASCEND_HOME_PATH={home} is no directory", serves, "source set_env.sh of the toolkit")
-    tools = [name for name in ("msopgen", "bisheng", "ccec") if shutil.which(name) or any(Path(home).glob(f"*/**/bin/{name}"))]
+        return Check(
+            "CANN", MISSING, f"ASCEND_HOME_PATH={home} is no directory", serves, "source set_env.sh of the toolkit"
+        )
+    tools = [
+        name
+        for name in ("msopgen", "bisheng", "ccec")
+        if shutil.which(name) or any(Path(home).glob(f"*/**/bin/{name}"))
+    ]
     if not tools:
         found = f"{home} has neither msopgen nor a compiler"
         return Check("CANN", MISSING, found, serves, "install the CANN toolkit, not only its runtime")

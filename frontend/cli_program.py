@@ -83,7 +83,9 @@ def _offer(word: str, value) -> str:
     """What there is instead of an attribute that is not there."""
     known = [name for name, member in vars(value).items() if callable(member) and not name.startswith("_")]
     near = difflib.get_close_matches(word, known, n=1)
-    own = [name for name in known if getattr(getattr(value, name), "__module__", None) == getattr(value, "__name__", "")]
+    own = [
+        name for name in known if getattr(getattr(value, name), "__module__", None) == getattr(value, "__name__", "")
+    ]
     if near:
         return f"; did you mean {near[0]}?"
     return f"; its functions are {', '.join(own)}" if own else ""
@@ -180,7 +182,9 @@ def summary(program: Program, output: Path | None) -> dict:
 
 
 def print_summary(program: Program, output: Path | None) -> None:
-    table = Table("kernel", "parameters", "cores", "lines", title=f"{program.name} for {program.target}", title_justify="left")
+    table = Table(
+        "kernel", "parameters", "cores", "lines", title=f"{program.name} for {program.target}", title_justify="left"
+    )
     for kernel in program.kernels:
         parameters = ", ".join(parameter.name for parameter in kernel.parameters)
         table.add_row(kernel.name, parameters, str(kernel.blocks), str(kernel.source.count("\n")))

@@ -54,8 +54,8 @@ def working(text: str):
 
 
 def run_kernels(text: str, function, *args, **kwargs):
-    """Calls a function that runs kernels, and shows `text` meanwhile. Python hands Ctrl-C on only between instructions of
-    its own, and a kernel has none: so the function runs in a thread, which is left behind then."""
+    """Calls a function that runs kernels, and shows `text` meanwhile. Python hands Ctrl-C on only between instructions
+    of its own, and a kernel has none: so the function runs in a thread, which is left behind then."""
     outcome: list = []
 
     def call():

@@ -1,8 +1,8 @@
 """`with ja.lowering("twin"):` generated kernels inside `jax.jit`, on the CPU.
 
-Inside the context, each operator of a jitted graph becomes a custom call that runs its generated kernel on the twin, where
-XLA would have run the fallback; everything around it stays XLA's. The kernel is the one that `jascend.compile` makes of the
-operator alone, for the shapes at hand.
+Inside the context, each operator of a jitted graph becomes a custom call that runs its generated kernel on the twin,
+where XLA would have run the fallback; everything around it stays XLA's. The kernel is the one that `jascend.compile`
+makes of the operator alone, for the shapes at hand.
 
 The context is one of JAX's own (`jax.make_user_context`), so that `jax.jit` keeps what it compiled inside and outside
 apart. What counts is where a function is lowered: at its first call, or at `.lower()`.
@@ -37,8 +37,8 @@ def lowering(where: str, *, target: str = "ascend910b"):
         with ja.lowering("twin"):
             tokens = jax.jit(next_token)(logits, p, k)
 
-    Functions jitted before are compiled once more, and again for another `target`. Lowerings for other platforms than the
-    CPU are as they were.
+    Functions jitted before are compiled once more, and again for another `target`. Lowerings for other platforms than
+    the CPU are as they were.
 
     Args:
       where: "twin": the generated Ascend C kernels, on the twin of the Ascend C runtime.
@@ -62,7 +62,7 @@ def lowering(where: str, *, target: str = "ascend910b"):
 
 
 def rule_of(primitive, fallback):
-    """A lowering rule that runs the generated kernel of `primitive` inside the context, and is `fallback` outside it."""
+    """A lowering rule: the generated kernel of `primitive` inside the context, and the rule `fallback` outside it."""
 
     def rule(ctx, *operands, **params):
         target = _context.value
@@ -89,15 +89,16 @@ def _kernels_of(primitive, avals, params, target: str):
     def operator(*operands):
         return primitive.bind(*operands, **dict(params))
 
+    product = target_of(target)
     specs = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals)
     try:
-        compiled = backend.compile_module(parse(trace(operator, specs, {})), target_of(target), name="operator")
+        compiled = backend.compile_module(parse(trace(operator, specs, {})), product, name="operator")
     except PipelineError as error:
         message = f"no kernel can be generated for it on {target}, as ja.lowering('twin') asks:\n{error}"
         raise Unsupported(primitive.name, None, message) from error
     _register_ffi_target()
     calls = {
-        kernel.name: _ffi_attributes(kernel, project.build_for_twin(kernel, target))
+        kernel.name: _ffi_attributes(kernel, project.build_for_twin(kernel, target), product)
         for kernel in compiled.kernels
         if kernel.blocks  # without rows there is nothing to launch
     }
@@ -121,7 +122,7 @@ def _kernels_of(primitive, avals, params, target: str):
     return run
 
 
-def _ffi_attributes(kernel, library) -> dict:
+def _ffi_attributes(kernel, library, product) -> dict:
     """What the FFI target is told of a launch. Paths, not addresses: see launch.cpp."""
     from jascend.backends.ascend.twin import toolchain
 
@@ -131,9 +132,9 @@ def _ffi_attributes(kernel, library) -> dict:
         "kernel": kernel.name,
         "tiling": np.frombuffer(kernel.tiling_bytes, np.uint8),
         "blocks": np.int64(kernel.blocks),
-        "arch": np.int64(library.target.arch),
-        "ub_bytes": np.int64(library.target.ub_bytes),
-        "cores": np.int64(library.target.vector_cores),
+        "arch": np.int64(product.npu_arch),
+        "ub_bytes": np.int64(product.ub_bytes),
+        "cores": np.int64(product.vector_cores),
     }
 
 

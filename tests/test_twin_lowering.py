@@ -180,7 +180,9 @@ def test_operators_without_a_kernel_are_named():
     with ja.lowering("twin"), pytest.raises(ja.errors.Unsupported) as caught:
         jax.jit(lambda x: ja.sort(x)[0] + 1)(arguments()[0])
     assert caught.value.operator == "sort"
-    assert str(caught.value).startswith("sort: no kernel can be generated for it on ascend910b, as ja.lowering('twin') asks")
+    assert str(caught.value).startswith(
+        "sort: no kernel can be generated for it on ascend910b, as ja.lowering('twin') asks"
+    )
     assert "ja.sort(x)[0] + 1" in str(caught.value)  # the line
 
 

@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 
 #include <charconv>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -70,6 +72,19 @@ class Reader {
   std::string_view rest_;
 };
 
+// Where a finding is: the call in the kernel's source, and the line of Python that the last comment `// file.py:line` above
+// it names.
+std::string PlaceOf(const std::string& file, const std::string& line) {
+  if (line == "0") return "";
+  static const std::regex mark(R"(\s*// (\S+\.py:\d+)\s*)");
+  std::ifstream source(file);
+  std::string text, python;
+  std::smatch match;
+  for (int n = std::stoi(line); n > 0 && std::getline(source, text); --n)
+    if (std::regex_match(text, match, mark)) python = " (" + match.str(1) + ")";
+  return file + ":" + line + python + ": ";
+}
+
 // What there is to say about a run, empty for a sound one. Findings read as in Python: a line each, those of one kind at
 // the same lines as one with a count.
 std::string Problems(std::string_view report, const std::string& kernel) {
@@ -85,8 +100,7 @@ std::string Problems(std::string_view report, const std::string& kernel) {
     auto f = reader.Object();
     auto [at, fresh] = known.emplace(Key{f["kind"], f["file"], f["line"], f["other_file"], f["other_line"]}, lines.size());
     if (fresh) {
-      std::string place = f["line"] == "0" ? "" : f["file"] + ":" + f["line"] + ": ";
-      lines.push_back(place + f["kind"] + ": " + f["message"] + " [block " + f["block"] + "]");
+      lines.push_back(PlaceOf(f["file"], f["line"]) + f["kind"] + ": " + f["message"] + " [block " + f["block"] + "]");
       counts.push_back(0);
     }
     counts[at->second] += std::stoull(f["count"]);
