@@ -59,8 +59,8 @@ class Program:
     def profile(self, *args, cores: int | None = None, **kwargs) -> report.Report:
         """Runs the kernels on the twin with its cost model on.
 
-        Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3; None takes the
-          target's.
+        Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3: rows are dealt out
+          to as many. None takes the target's.
         Returns: a `jascend.backends.ascend.report.Report`: time, bytes, pipes, the roofline of the operators, what the
           checker found, and `outputs`, what the program returns.
         Raises: as `__call__`, but for findings, which the report has.
@@ -70,7 +70,7 @@ class Program:
         def observe(kernel: backend.Kernel, run: twin.Run) -> None:
             kernels.append(report.profile_kernel(run, self.target, name=kernel.name, cores=cores))
 
-        outputs = self._run(args, kwargs, observe, trace=True)
+        outputs = self._run(args, kwargs, observe, trace=True, cores=cores)
         vector_cycles = report.operator_cycles(self.ir("fused"))
         bound = report.roofline(self.target, self._compulsory_bytes(args, kwargs, outputs), vector_cycles, cores)
         return report.Report(self.name, self.target, tuple(kernels), bound, outputs)
@@ -81,15 +81,17 @@ class Program:
         inputs = [x for i, x in enumerate(self._checked(args, kwargs)) if i in read]
         return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
 
-    def _run(self, args, kwargs, observe: Callable, trace: bool = False):
-        """Runs the plan on the twin. `observe` is called with each kernel and its run."""
+    def _run(self, args, kwargs, observe: Callable, trace: bool = False, cores: int | None = None):
+        """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run."""
         traced, plan = self._traced, self._compiled.plan
         values = dict(enumerate(self._checked(args, kwargs)))
         kernels = {kernel.name: kernel for kernel in self.kernels}
         for step in plan.steps:
             if isinstance(step, Launch):
-                operands = [values[i] for i in step.operands]
-                results = self._launch(kernels[step.kernel], step, operands, observe, trace)
+                kernel, operands = kernels[step.kernel], [values[i] for i in step.operands]
+                if cores is not None:
+                    kernel = kernel.on_cores(step, cores)
+                results = self._launch(kernel, step, operands, observe, trace)
                 values.update(zip(step.results, results))
             else:
                 values[step.result] = values[step.operand].reshape(step.type.shape)

@@ -204,6 +204,13 @@ def test_profile_of_a_program(filtered):
     assert "scaled_filter on ascend910b (model)" in str(report)
 
 
+def test_profile_on_fewer_cores(filtered):
+    program, arguments, report = filtered
+    fewer = program.profile(*arguments, cores=2)
+    assert [report.kernels[0].blocks, fewer.kernels[0].blocks, fewer.kernels[0].cores] == [3, 2, 2]
+    assert jnp.array_equal(fewer.outputs, report.outputs) and fewer.microseconds > report.microseconds
+
+
 def test_profile_checks_its_arguments(filtered):
     program, arguments, _ = filtered
     with pytest.raises(ValueError, match="must be float32"):

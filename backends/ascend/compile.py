@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
@@ -62,6 +62,12 @@ class Kernel:
     def tiling_bytes(self) -> bytes:
         return tiling.pack(self.tiling)
 
+    def on_cores(self, launch: Launch, cores: int) -> Kernel:
+        """The same kernel with the launch's rows dealt out to as many cores."""
+        rows = launch.types[0].shape[0]
+        fields = tiling.data(rows, cores) if rows else {name: 0 for name in tiling.FIELDS}
+        return replace(self, tiling=fields, blocks=tiling.blocks(rows, cores))
+
 
 @dataclass
 class Compiled:
@@ -115,18 +121,9 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
 
 
 def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
-    rows = launch.types[0].shape[0]
     text = emitter.emit(op, target=target.name, title=_title(launch))
-    used = tiling.blocks(rows, target.vector_cores)
-    return Kernel(
-        text.name,
-        text.parameters,
-        text.source,
-        text.tiling_file,
-        text.tiling_header,
-        tiling.data(rows, target.vector_cores) if rows else {name: 0 for name in tiling.FIELDS},
-        used,
-    )
+    kernel = Kernel(text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0)
+    return kernel.on_cores(launch, target.vector_cores)
 
 
 def _title(launch: Launch) -> str:
