@@ -1,6 +1,7 @@
 """The README's examples are run as they stand."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,30 @@ def test_inference_engineer(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "apply_top_k_top_p, with" in done.stdout
     assert list((tmp_path / "build" / "filtered" / "op_kernel").glob("*.cpp"))
+
+
+def test_inside_jit(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", block("python", "ja.lowering(")], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_command_line(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import jascend as ja\n\ndef filtered(logits, p, k):\n    return ja.apply_top_k_top_p(logits, p, k)\n",
+        encoding="utf-8",
+    )
+    commands = block("sh", "jascend compile").splitlines()
+    assert len(commands) == 5
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "jascend"
+        done = subprocess.run(
+            [sys.executable, "-m", "jascend.cli", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert (tmp_path / "build" / "report.html").is_file()
 
 
 def jascend_opt(*arguments):
