@@ -171,6 +171,15 @@ assert not re.search("all-gather|all-to-all|collective-permute", compiled.as_tex
 same(compiled(*sharded), jax.vmap(index)(*stacked))
 mapped = jax.shard_map(index, mesh=mesh, in_specs=(P(rows),) * 4, out_specs=P(rows))
 same(jax.jit(mapped)(x, k, p, q), index(x, k, p, q))
+alike = functools.partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(), P(), P(rows)))
+drawn = alike(lambda *operands: index(*operands).logits_select_idx, out_specs=P(rows))(x[:2], k[:2], p[:2], q)
+same(drawn, index(np.tile(x[:2], (4, 1)), np.tile(k[:2], 4), np.tile(p[:2], 4), q).logits_select_idx)
+try:  # draws differ between devices: to call them one result is an error
+    alike(lambda *operands: index(*operands).logits_select_idx, out_specs=P())(x[:2], k[:2], p[:2], q)
+except ValueError as error:
+    assert "replicat" in str(error)
+else:
+    raise AssertionError("shard_map took a result that varies for one that does not")
 same(jax.jit(index)(put(x, None, "batch"), k, p, put(q, None, "more")), index(x, k, p, q))  # correct, if not local
 explicit = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Explicit,))
 with jax.set_mesh(explicit):

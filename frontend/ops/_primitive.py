@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, mlir
+from jax.sharding import ManualAxisType
 
 from jascend import twin_lowering
 from jascend.dialect.rules import Shaped
@@ -71,3 +72,8 @@ def register_fallback(primitive, fallback):
 def without_leading(aval, rank):
     """The aval's last `rank` axes, as the operator's rule sees them."""
     return Shaped(aval.shape[len(aval.shape) - rank :], aval.dtype.name)
+
+
+def varying(*avals):
+    """What an enclosing `shard_map` has to know of a result: it varies over every axis over which an operand does."""
+    return ManualAxisType(varying=frozenset().union(*(aval.manual_axis_type.varying for aval in avals)))

@@ -6,10 +6,21 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching
 
 from jascend.dialect import rules
-from jascend.numerics import bits, blocks, threshold
+from jascend.numerics import bits, blocks, positions, threshold
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
+from jascend.ops._primitive import (
+    eager,
+    leading_dimensions,
+    not_differentiable,
+    register_fallback,
+    varying,
+    without_leading,
+)
 from jascend.platform import register_ascend_lowering
+
+
+#: Where top-k leaves at most this many elements of a row, top-p looks at those alone.
+SHORT_LIST = 1024
 
 
 def apply_top_k_top_p(logits, p=None, k=None, *, target=None):
@@ -70,7 +81,7 @@ def _abstract_eval(logits, *parameters, has_p, has_k, target):
         None if k is None else without_leading(k, 1),
         target=target,
     )
-    return logits.update(weak_type=False)
+    return logits.update(weak_type=False, manual_axis_type=varying(logits, *parameters))
 
 
 def _split(parameters, has_p, has_k):
@@ -120,7 +131,28 @@ def nucleus(keys, floor, p, dtype):
     Returns:
         boundary: int32 [...]: smaller keys are removed, greater ones kept.
         removed: int32 [...]: how many of the elements equal to the boundary are removed, those that come first.
+
+    Which elements the sums run over, those that top-k kept or the whole row, depends on the row alone, so that its result
+    does not depend on the others.
     """
+    *lead, count, length = keys.shape
+    whole_row = lambda: _nucleus_among(keys, floor, p, dtype)
+    if isinstance(count, int) and count * length < 4 * SHORT_LIST:
+        return whole_row()
+    survives = keys >= floor[..., None, None]
+    number = blocks.count(survives)
+    place = lax.broadcasted_iota(jnp.int32, (*lead, SHORT_LIST), len(lead))
+    index = jnp.minimum(positions.nth_true(survives, place), count * length - 1)
+    listed = jnp.take_along_axis(keys.reshape(*lead, count * length), index, axis=-1, mode="promise_in_bounds")
+    listed = jnp.where(place < number[..., None], listed, bits.PADDING_KEY)
+    among_listed = _nucleus_among(listed[..., None, :], floor, p, dtype)
+    is_short = number <= SHORT_LIST
+    among_all = lax.cond(jnp.all(is_short), lambda: among_listed, whole_row)
+    return tuple(jnp.where(is_short, a, b) for a, b in zip(among_listed, among_all))
+
+
+def _nucleus_among(keys, floor, p, dtype):
+    """`nucleus`, with sums over the given keys."""
     top = blocks.maximum(keys)
     maximum = bits.float32_of_keys(top, dtype)[..., None, None]
     finite = jnp.abs(top) < bits.infinity_key(dtype)
@@ -158,13 +190,18 @@ def _rounded(product):
 
 def _leading(mask, number):
     """[..., count, BLOCK] -> the same: whether a position is at or before the `number`-th true one of its row."""
+    return lax.cond(jnp.any(number > 0), lambda: _up_to(mask, number), lambda: jnp.zeros_like(mask))
+
+
+def _up_to(mask, number):
     *_, count, length = mask.shape
     index = lax.broadcasted_iota(jnp.int32, (count, length), 0) * length
     index += lax.broadcasted_iota(jnp.int32, (count, length), 1)
     enough = lambda last: blocks.count(mask & (index <= last[..., None, None])) >= number
     end = jnp.full_like(number, count * length - 1)
     steps = (count * length).bit_length() if isinstance(count, int) else 32
-    return index <= threshold.bisect(enough, jnp.full_like(number, -1), end, steps)[..., None, None]
+    last = threshold.bisect(enough, jnp.full_like(number, -1), end, steps)
+    return jnp.broadcast_to(index, mask.shape) <= last[..., None, None]
 
 
 def _ascend(*, has_p, has_k, target):

@@ -9,7 +9,14 @@ from jax.interpreters import batching
 from jascend.dialect import rules
 from jascend.numerics import bits, blocks
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
+from jascend.ops._primitive import (
+    eager,
+    leading_dimensions,
+    not_differentiable,
+    register_fallback,
+    varying,
+    without_leading,
+)
 from jascend.ops.apply_top_k_top_p import nucleus, top_k_floor
 from jascend.platform import register_ascend_lowering
 
@@ -77,7 +84,8 @@ def _abstract_eval(sorted_value, sorted_indices, *optional, has_p, has_k, has_lo
         None if logits is None else without_leading(logits, 2),
         target=target,
     )
-    return sorted_value.update(weak_type=False)
+    axes = varying(sorted_value, sorted_indices, *optional)
+    return sorted_value.update(weak_type=False, manual_axis_type=axes)
 
 
 def _split(optional, *present):

@@ -14,7 +14,14 @@ from jax.sharding import PartitionSpec
 from jascend.dialect import rules
 from jascend.numerics import bits, blocks, positions, threshold
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback, without_leading
+from jascend.ops._primitive import (
+    eager,
+    leading_dimensions,
+    not_differentiable,
+    register_fallback,
+    varying,
+    without_leading,
+)
 from jascend.platform import register_ascend_lowering
 
 #: The largest k of top-k.
@@ -182,6 +189,7 @@ def _abstract_eval(logits, top_k, top_p, *optional, has_q, has_min_ps, **static)
         None if min_ps is None else without_leading(min_ps, 1),
         **static,
     )
+    logits = logits.update(weak_type=False, manual_axis_type=varying(logits, top_k, top_p, *optional))
     return [_rows_like(logits, len(result.shape), result.dtype) for result in results if result is not None]
 
 
@@ -189,7 +197,7 @@ def _rows_like(logits, rank, dtype):
     """The aval of a result: the axes of `logits`, sharded like them, without the vocabulary if `rank` is 1."""
     axes = len(logits.shape) - 2 + rank
     sharding = logits.sharding.update(spec=PartitionSpec(*logits.sharding.spec[:axes]))
-    return logits.update(shape=logits.shape[:axes], dtype=jnp.dtype(dtype), sharding=sharding, weak_type=False)
+    return logits.update(shape=logits.shape[:axes], dtype=jnp.dtype(dtype), sharding=sharding)
 
 
 def _split(optional, has_q, has_min_ps):
