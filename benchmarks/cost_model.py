@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-
 from jascend.backends.ascend import targets, twin
 from jascend.backends.ascend.report import Report, profile_launch
+from rich.console import Console
+from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "tests" / "data" / "twin_cost"
@@ -148,7 +147,11 @@ CASES = [
 ]  # fmt: skip
 
 NOT_REPLAYED = [
-    ("sampler 1x32000, k 2000, p 0.99", "450 us", "number and cost of its merges through GM are known from this time only"),
+    (
+        "sampler 1x32000, k 2000, p 0.99",
+        "450 us",
+        "number and cost of its merges through GM are known from this time only",
+    ),
     ("sampler 140x153600 bf16", "1251.6 us", "measured with a k and p that the table does not give"),
     ("copies of 302 MB four times, from GM and from L2", "828 and 366 us", "the rate of L2 is derived from them"),
     ("routing with quantization", "152.7 to 213.6 us", "no source written for it"),

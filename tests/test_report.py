@@ -1,15 +1,16 @@
 """Reports of kernels that ran on the twin: numbers, JSON, Perfetto, the page, and Program.profile."""
 
+import dataclasses
+import itertools
 import json
 import struct
 from html.parser import HTMLParser
 from pathlib import Path
 
+import jascend as ja
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-import jascend as ja
 from jascend.backends.ascend import targets, twin
 from jascend.backends.ascend.report import operator_cycles, profile_launch, profile_run, roofline
 from jascend.backends.ascend.report.html import microseconds, size, ticks
@@ -94,7 +95,9 @@ def test_fewer_cores_take_longer():
     library = twin.build(KERNELS / "add.cpp")
     arrays = [np.ones(8 * 4096, np.float16) for _ in range(3)]
     many, few = (
-        profile_launch(library, "add_stream", arrays, blocks=8, tiling=struct.pack("III", 1, 4096, 1), cores=cores).cycles
+        profile_launch(
+            library, "add_stream", arrays, blocks=8, tiling=struct.pack("III", 1, 4096, 1), cores=cores
+        ).cycles
         for cores in (8, 2)
     )
     assert few == pytest.approx(4 * many)
@@ -132,7 +135,7 @@ def test_perfetto_has_the_events_in_order(stream, tmp_path):
     assert starts[0] >= 4.0 and max(e["ts"] + e["dur"] for e in slices) <= stream.microseconds + 1e-9
     for thread in {event["tid"] for event in slices}:  # slices of one pipe do not overlap
         own = [event for event in slices if event["tid"] == thread]
-        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-9 for a, b in zip(own, own[1:], strict=False))
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-9 for a, b in itertools.pairwise(own))
     names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert {"V", "MTE2", "MTE3", "block 0", "block 3"} <= names
     assert sum(event["name"] == "Add" for event in slices) == 2
@@ -141,7 +144,7 @@ def test_perfetto_has_the_events_in_order(stream, tmp_path):
 class Page(HTMLParser):
     """Reads a page and fails where its tags do not match."""
 
-    VOID = {"meta"}
+    VOID = ("meta",)
 
     def __init__(self, text):
         super().__init__()
@@ -163,6 +166,15 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if "style" not in self.open:
             self.words.append(data)
+
+
+def test_a_program_of_two_launches(stream):
+    two = dataclasses.replace(stream, kernels=stream.kernels * 2)
+    assert two.launches == 2 and two.microseconds == 2 * stream.microseconds and two.pipes == pytest.approx(stream.pipes)
+    slices = [event for event in json.loads(two.to_perfetto())["traceEvents"] if event["ph"] == "X"]
+    first, second = ([event for event in slices if event["pid"] == process] for process in (0, 1))
+    assert slices == first + second and second[0]["ts"] - first[0]["ts"] == pytest.approx(stream.microseconds)
+    Page(two.to_html())
 
 
 def test_the_page_has_the_numbers(filtered, tmp_path):

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-
 from jascend.backends.ascend import targets, twin
 from jascend.backends.ascend.report import profile_kernel
 from jascend.backends.ascend.report.instructions import Rates, split, step_cycles, vector_cycles
@@ -123,7 +122,7 @@ def test_a_flag_waits_for_what_its_pipe_waits_for():
 
 def tiles(buffers, count):
     """Load, add, load, add, ...: a load waits until the addition `buffers` tiles ago is over."""
-    rows, serial = [], 0
+    rows = []
     for i in range(count):
         if i >= buffers:
             rows.append(wait("V", "MTE2", 1000 + i - buffers))
@@ -298,4 +297,4 @@ def test_every_constant_has_a_source():
         for name, fact in costs.facts.items():
             assert fact.kind in ("documented", "measured", "derived", "guess") and fact.source and fact.unit, name
     with pytest.raises(AttributeError, match="no cost 'nothing'"):
-        COSTS.nothing
+        COSTS.nothing  # noqa: B018

@@ -138,10 +138,11 @@ _FACTS_3510 = _FACTS_2201 | {
 }
 
 _ONE_CYCLE = (
-    "Add Sub Mul Max Min Adds Muls Maxs Mins Abs Relu Rsqrt Reciprocal Compare CompareScalar Compares Select Duplicate "
-    "ShiftLeft ShiftRight Axpy FusedMulAdd And Or Not Cast CreateVecIndex ArithProgression CumSum Brcb Transpose "
-    "TransDataTo5HD PairReduceSum ReducePairElem Copy DataCopy DataCopyPad Extract"
-).split()
+    "Add", "Sub", "Mul", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "Abs", "Relu", "Rsqrt", "Reciprocal",
+    "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
+    "And", "Or", "Not", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
+    "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract",
+)  # fmt: skip
 
 # Sort32, MrgSort and Sort count 32 pairs a repeat; Sigmoid counts its four steps.
 _VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
@@ -151,9 +152,9 @@ _VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
     "GatherMask": (2, 2),
     "Gather": (12.8, 25.6),
     "Gatherb": (3, 3),
-    **dict.fromkeys("WholeReduceMax WholeReduceMin WholeReduceSum ReduceRepeat".split(), (7, 7)),
-    **dict.fromkeys("ReduceMax ReduceMin ReduceSum".split(), (7, 7)),
-    **dict.fromkeys("BlockReduceMax BlockReduceMin BlockReduceSum ReduceDataBlock".split(), (1, 7)),
+    **dict.fromkeys(("WholeReduceMax", "WholeReduceMin", "WholeReduceSum", "ReduceRepeat"), (7, 7)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceSum"), (7, 7)),
+    **dict.fromkeys(("BlockReduceMax", "BlockReduceMin", "BlockReduceSum", "ReduceDataBlock"), (1, 7)),
     **dict.fromkeys(("Sort32", "MrgSort", "Sort"), (16, 16)),
 }
 _VECTOR_3510 = _VECTOR_2201 | {

@@ -8,7 +8,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from jascend.backends.ascend import targets
 from jascend.backends.ascend.twin import PIPES
 

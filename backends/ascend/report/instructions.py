@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
 from jascend.backends.ascend.targets import Costs
 from jascend.backends.ascend.twin import PIPES, STEPS, Trace
 

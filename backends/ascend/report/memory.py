@@ -8,7 +8,6 @@ core with a long tail is not held to 1/48.
 from __future__ import annotations
 
 import numpy as np
-
 from jascend.backends.ascend.targets import Costs
 
 from .instructions import INSTRUCTION, MTE2, MTE3, Rates

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 from jascend.backends.ascend import targets
 from jascend.backends.ascend.twin import PIPES, Run, Trace
 

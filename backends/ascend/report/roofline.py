@@ -13,10 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mlir import ir
-
 from jascend.backends.ascend import targets
 from jascend.dialect import make_context
+from mlir import ir
 
 _LANES = 64  # 4-byte elements in one repeat
 

@@ -17,9 +17,9 @@ p { margin: 0 0 12px; color: var(--soft); max-width: 76ch; }
 section.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
   margin: 14px 0; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(138px, 1fr)); gap: 12px; margin: 20px 0 8px; }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
+.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px; }
 .tile span { display: block; color: var(--soft); font-size: 12px; }
-.tile b { font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
+.tile b { font-size: 19px; font-weight: 600; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .tile small { color: var(--soft); font-size: 12px; display: block; }
 .wide { overflow-x: auto; }
 svg { display: block; width: 100%; min-width: 640px; height: auto; }

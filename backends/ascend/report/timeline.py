@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
 from jascend.backends.ascend.targets import Costs
 from jascend.backends.ascend.twin import PIPES
 
@@ -69,8 +68,7 @@ def simulate(steps: np.ndarray, occupied: np.ndarray, rest: np.ndarray, places: 
                 start = max(now, free[pipe], ready[pipe])
                 end = free[pipe] = start + cycles
                 complete = end + after
-                if complete > done[pipe]:
-                    done[pipe] = complete
+                done[pipe] = max(done[pipe], complete)
             busy[pipe] += cycles
             if complete > end_of_all:
                 exposed[place] += complete - end_of_all
