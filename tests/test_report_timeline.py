@@ -1,6 +1,8 @@
 """The model's timeline, on traces small enough to work out by hand."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,10 +183,21 @@ def test_exposed_time_sums_to_the_whole():
     ("ReduceMax", 4, 64, 64 * 7 + 24 + 7 * 2 + 24 + 7),  # rounds of 64, then 2, then 1 repeats
     ("Sort", 4, 16, 256 + 2 * (256 + 16 + 24)),   # runs of 32, then two levels of merges with a copy back
     ("Sort", 4, 1, 16),
+    ("Sigmoid", 4, 40, 60 + 3 * 24),  # ten repeats of four steps
     ("Unheard", 4, 3, 3),
 ])  # fmt: skip
 def test_cycles_of_vector_work(api, width, repeats, cycles):
     assert vector_cycles(api, width, np.array([repeats]), COSTS)[0] == pytest.approx(cycles)
+
+
+def test_every_vector_api_of_the_twin_has_a_cost():
+    headers = (Path(twin.__file__).parent / "include" / "twin").glob("*.h")
+    text = "".join(header.read_text() for header in headers)
+    names = set(re.findall(r'(?:Call call\(|Elementwise<[^"]*>\()"(\w+)"(?:, PIPE_V|, \d)', text))
+    assert {"Cast", "Select", "Sort32"} <= names
+    for costs in targets.COSTS.values():
+        only_950 = {"Scatter"} - costs.vector.keys()
+        assert names - costs.vector.keys() == only_950, "add them to `targets.py`"
 
 
 def test_950_builds_a_ramp_at_once():

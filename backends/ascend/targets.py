@@ -1,7 +1,7 @@
 """Product facts, each once, with its source. Nothing else in the project states a limit of a product.
 
-Sources: the NPU architecture pages of the public Ascend C programming guide (2201 for the 910B and 910_93 families, 3510
-for the 950 family), the platform header's reserved sizes, and the platform configuration files for core counts.
+Sources: the NPU architecture pages of the public Ascend C programming guide (2201 for the 910B and 910_93 families,
+3510 for the 950 family), the platform header's reserved sizes, and the platform configuration files for core counts.
 """
 
 from __future__ import annotations
@@ -141,21 +141,23 @@ _ONE_CYCLE = (
     "Add", "Sub", "Mul", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "Abs", "Relu", "Rsqrt", "Reciprocal",
     "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
     "And", "Or", "Not", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
-    "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract",
+    "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint", "AscendQuant",
 )  # fmt: skip
 
-# Sort32, MrgSort and Sort count 32 pairs a repeat; Sigmoid counts its four steps.
+# Sort32, MrgSort, Sort and TopK count 32 pairs a repeat. Sigmoid, Round, AscendQuant and SoftMax (a maximum, a
+# difference, Exp, a sum, a quotient, a copy) count all their steps, so that their figures are means.
 _VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
     **dict.fromkeys(("Exp", "Ln", "Sqrt", "Div"), (2, 4)),
     "MulAddDst": (2, 2),
     "Sigmoid": (1.5, 2.5),
+    "SoftMax": (3.3, 3.7),
     "GatherMask": (2, 2),
     "Gather": (12.8, 25.6),
     "Gatherb": (3, 3),
     **dict.fromkeys(("WholeReduceMax", "WholeReduceMin", "WholeReduceSum", "ReduceRepeat"), (7, 7)),
     **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceSum"), (7, 7)),
     **dict.fromkeys(("BlockReduceMax", "BlockReduceMin", "BlockReduceSum", "ReduceDataBlock"), (1, 7)),
-    **dict.fromkeys(("Sort32", "MrgSort", "Sort"), (16, 16)),
+    **dict.fromkeys(("Sort32", "MrgSort", "Sort", "TopK"), (16, 16)),
 }
 _VECTOR_3510 = _VECTOR_2201 | {
     **dict.fromkeys(("Exp", "Ln", "Sqrt", "Div"), (4, 4)),

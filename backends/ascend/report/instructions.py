@@ -19,7 +19,8 @@ S, V, MTE2, MTE3 = (PIPES.index(name) for name in ("S", "V", "MTE2", "MTE3"))
 INSTRUCTION, SET, WAIT, BARRIER, SYNC_ALL = range(len(STEPS))
 
 _REDUCTIONS = ("ReduceMax", "ReduceMin")
-_SIGMOID_STEPS = 4  # Muls, Exp, Adds, Div
+# Of functions that the trace has as one instruction, the dependent instructions behind the first.
+_MORE_STEPS = {"Sigmoid": 3, "Round": 1, "Rint": 1, "AscendQuant": 3, "SoftMax": 5}
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,13 @@ def vector_cycles(api: str, width: int, repeats: np.ndarray, costs: Costs) -> np
     if api == "Sort":  # Sort32, then merges of four with a copy back each
         levels = np.ceil(np.log(np.maximum(repeats, 1)) / np.log(4) - 1e-9)
         return work + levels * (work + repeats + start)
-    if api == "Sigmoid":
-        return work + (_SIGMOID_STEPS - 1) * start
     if api in _REDUCTIONS:  # each round leaves a value and an index for a repeat
         per_repeat = 256 // max(width, 2)
         left = repeats
         while (left > 1).any():
             left = np.where(left > 1, np.ceil(2 * left / per_repeat), 0)
             work = work + np.where(left > 0, start + cycles * left, 0)
-    return work
+    return work + _MORE_STEPS.get(api, 0) * start
 
 
 def unknown_apis(traces: list[Trace], costs: Costs) -> list[str]:
