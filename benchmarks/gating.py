@@ -23,7 +23,9 @@ import jascend as ja  # noqa: E402
 
 REPEATS = 30
 CASES = {
-    "DeepSeek-V3": dict(tokens=4096, experts=256, k=8, norm_type=1, group_count=8, k_group=4, routed_scaling_factor=2.5),
+    "DeepSeek-V3": dict(
+        tokens=4096, experts=256, k=8, norm_type=1, group_count=8, k_group=4, routed_scaling_factor=2.5
+    ),
     "DeepSeek-V3, decoding": dict(tokens=64, experts=256, k=8, norm_type=1, group_count=8, k_group=4),
     "Kimi-K2": dict(tokens=4096, experts=384, k=8, norm_type=1, routed_scaling_factor=2.827),
     "DeepSeek-V4": dict(tokens=4096, experts=384, k=6, norm_type=2, routed_scaling_factor=1.5),
@@ -55,7 +57,10 @@ def milliseconds(run):
 def measure(tokens, experts, **static):
     """Median milliseconds of both, run by turns."""
     random = np.random.default_rng(0)
-    x, bias = random.normal(size=(tokens, experts)).astype(np.float32), random.normal(size=experts).astype(np.float32) / 10
+    x, bias = (
+        random.normal(size=(tokens, experts)).astype(np.float32),
+        random.normal(size=experts).astype(np.float32) / 10,
+    )
     tensors, arrays = (torch.tensor(x), torch.tensor(bias)), (jax.numpy.asarray(x), jax.numpy.asarray(bias))
     gate = jax.jit(lambda x, bias: ja.moe_gating_top_k(x, bias=bias, group_select_mode=1, **static))
     theirs, ours = lambda: in_torch(*tensors, **static), lambda: jax.block_until_ready(gate(*arrays))
@@ -67,7 +72,9 @@ def measure(tokens, experts, **static):
 
 def main():
     torch.set_num_threads(THREADS)
-    table = Table("", "tokens", "experts", "PyTorch, ms", "jascend, ms", "ratio", title=f"Gating, {THREADS} threads, float32")
+    table = Table(
+        "", "tokens", "experts", "PyTorch, ms", "jascend, ms", "ratio", title=f"Gating, {THREADS} threads, float32"
+    )
     for name, case in CASES.items():
         theirs, ours = measure(**case)
         sizes = str(case["tokens"]), str(case["experts"])

@@ -33,7 +33,7 @@ def cases() -> list[Case]:
 
 
 def scores(row, norm_type):
-    """float64 [E]. NaN counts as -inf; in a softmax, infinite maxima share; what float32 has no normal number for is 0."""
+    """float64 [E]. NaN counts as -inf, infinite maxima share a softmax, and what is below the normal float32s is 0."""
     x = np.where(np.isnan(row), -np.inf, row.astype(np.float64))
     with np.errstate(all="ignore"):
         if norm_type == 0:

@@ -132,7 +132,10 @@ def test_strided_inputs_equal_contiguous_ones():
     for view in (base.T, wide[:, ::2]):
         expected = ja.moe_gating_top_k(view.copy(), 3, bias=bias.copy(), norm_type=1)
         same(ja.moe_gating_top_k(view, 3, bias=bias, norm_type=1), expected)
-        same(jax.jit(lambda x, b: ja.moe_gating_top_k(x.T, 3, bias=b[::4], norm_type=1))(view.T, bias.repeat(4)), expected)
+        same(
+            jax.jit(lambda x, b: ja.moe_gating_top_k(x.T, 3, bias=b[::4], norm_type=1))(view.T, bias.repeat(4)),
+            expected,
+        )
 
 
 # -- scores and weights ---------------------------------------------------------------------------------------------
@@ -140,7 +143,9 @@ def test_strided_inputs_equal_contiguous_ones():
 
 @pytest.mark.parametrize("norm_type", [0, 1, 2])
 def test_infinite_and_extreme_logits(norm_type):
-    x = np.array([[-np.inf, 0, 1, -np.inf], [-np.inf] * 4, [3e38, -3e38, 100, -80], [1e-40, 0, -0.0, -1e-40]], np.float32)
+    x = np.array(
+        [[-np.inf, 0, 1, -np.inf], [-np.inf] * 4, [3e38, -3e38, 100, -80], [1e-40, 0, -0.0, -1e-40]], np.float32
+    )
     got = ja.moe_gating_top_k(x, 4, norm_type=norm_type, out_flag=True)
     expected = np.stack([gating_oracle.scores(row, norm_type) for row in x])
     np.testing.assert_allclose(got.out, expected, rtol=1e-6, atol=1e-37)
@@ -317,7 +322,9 @@ def test_ids_outside_the_tables_have_no_weight_and_touch_no_other():
 def test_three_dimensions():
     x = random(2, 3, 16)
     mask = np.array([[True, False, True], [False, False, True]])
-    gate = functools.partial(ja.moe_gating_top_k, k=4, bias=random(16, seed=1), additional_bias=random(16, seed=2), out_flag=True)
+    gate = functools.partial(
+        ja.moe_gating_top_k, k=4, bias=random(16, seed=1), additional_bias=random(16, seed=2), out_flag=True
+    )
     flat = gate(x.reshape(6, 16), additional_token_mask=mask.reshape(6))
     expected = jax.tree.map(lambda r: np.asarray(r).reshape(2, 3, -1), flat)
     same(gate(x, additional_token_mask=mask), expected)
@@ -443,7 +450,9 @@ def test_vmap_of_hash_routing(axes):
     same(jax.vmap(gate, in_axes=axes)(*operands), [np.stack(rs) for rs in zip(*(s[:2] for s in singles))])
 
 
-@pytest.mark.parametrize("inner, outer", [((0, None), (None, 0)), ((None, 0), (0, None)), ((None, 0), (0, 0)), ((0, 0), (0, 0))])
+@pytest.mark.parametrize(
+    "inner, outer", [((0, None), (None, 0)), ((None, 0), (0, None)), ((None, 0), (0, 0)), ((0, 0), (0, 0))]
+)
 def test_nested_vmap(inner, outer):
     operands = [random(5, 16), random(16, seed=1)]
     for axes in (inner, outer):

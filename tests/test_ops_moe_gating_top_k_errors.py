@@ -23,8 +23,8 @@ def i(*shape):
     return Shaped(shape, "int32")
 
 
-# From the last fault to the first. A row changes the call of the row above it, so each call has the fault of its row and
-# those of all rows above that can be had with it.
+# From the last fault to the first. A row changes the call of the row above it, so each call has the fault of its row
+# and those of all rows above that can be had with it.
 ORDER = [
     # The tiling's checks of attributes.
     (TILING, r"group_select_mode 1 needs at least 2 experts a group, but there are 64 experts in 64 groups",
@@ -47,7 +47,8 @@ ORDER = [
     (INVALID, r"input_ids must be int32 or int64, but is float32\[4\]", dict(input_ids=t(4))),
     (INVALID, r"additional_bias must have the dtype of x \(float32\), but is float16\[2050\]",
      dict(additional_bias=t(2050, dtype="float16"))),
-    (INVALID, r"bias must have the dtype of x \(float32\), but is bfloat16\[2050\]", dict(bias=t(2050, dtype="bfloat16"))),
+    (INVALID, r"bias must have the dtype of x \(float32\), but is bfloat16\[2050\]",
+     dict(bias=t(2050, dtype="bfloat16"))),
     # The PyTorch layer.
     (INVALID, r"x must be float32 or float16 or bfloat16, but is float64\[4,4,2050\]",
      dict(x=t(4, 4, 2050, dtype="float64"))),
@@ -57,11 +58,14 @@ ORDER = [
      dict(x=t(4, 2050, dtype="float64"), additional_token_mask=t(3, dtype="bool"))),
     (TILING, r"additional_token_mask must have shape \[T\], but is bool\[3,1\]",
      dict(additional_token_mask=t(3, 1, dtype="bool"))),
-    (INVALID, r"additional_token_mask must be bool, but is int8\[3,1\]", dict(additional_token_mask=t(3, 1, dtype="int8"))),
+    (INVALID, r"additional_token_mask must be bool, but is int8\[3,1\]",
+     dict(additional_token_mask=t(3, 1, dtype="int8"))),
     (TILING, r"additional_bias must have one element an expert, shape \[2050\], but is float16\[64\]",
      dict(additional_bias=t(64, dtype="float16"))),
-    (TILING, r"additional_bias must have shape \[E\], but is float16\[1,64\]", dict(additional_bias=t(1, 64, dtype="float16"))),
-    (TILING, r"bias must have one element an expert, shape \[2050\], but is bfloat16\[0\]", dict(bias=t(0, dtype="bfloat16"))),
+    (TILING, r"additional_bias must have shape \[E\], but is float16\[1,64\]",
+     dict(additional_bias=t(1, 64, dtype="float16"))),
+    (TILING, r"bias must have one element an expert, shape \[2050\], but is bfloat16\[0\]",
+     dict(bias=t(0, dtype="bfloat16"))),
     (TILING, r"bias must have shape \[E\], but is bfloat16\[1,64\]", dict(bias=t(1, 64, dtype="bfloat16"))),
     (TILING, "renorm must be 0, but is 1", dict(renorm=1)),
     (TILING, "norm_type must be 0, 1 or 2, but is 3", dict(norm_type=3)),
@@ -115,7 +119,11 @@ ANY, A2_A3 = {None, *rules.TARGETS}, {"ascend910b", "ascend910_93"}
     "refused, text, change",
     [
         ({"ascend950"}, "k must be at most 64 on ascend950, but is 65", dict(x=t(4, 128), k=65)),
-        (A2_A3, "group_count must be 1 with norm_type 2 on ascend910.*, but is 4", dict(norm_type=2, group_count=4, k_group=2)),
+        (
+            A2_A3,
+            "group_count must be 1 with norm_type 2 on ascend910.*, but is 4",
+            dict(norm_type=2, group_count=4, k_group=2),
+        ),
         (A2_A3, "group_count must be 1 with norm_type 2", dict(norm_type=2, group_count=4, k_group=4)),
         (set(), None, dict(norm_type=2, k=64)),
         (set(), None, dict(norm_type=1, group_count=8, k_group=4, group_select_mode=1)),
@@ -173,7 +181,11 @@ def test_results_of_the_rule():
         (INVALID, "routed_scaling_factor must be a number", dict(routed_scaling_factor=np.ones(1))),
         (TILING, "renorm must be 0, but is 1", dict(renorm=1)),
         (TILING, "additional_token_mask must have shape", dict(additional_token_mask=np.ones((4, 1), bool))),
-        (TILING, "additional_bias is required with additional_token_mask", dict(additional_token_mask=np.ones(4, bool))),
+        (
+            TILING,
+            "additional_bias is required with additional_token_mask",
+            dict(additional_token_mask=np.ones(4, bool)),
+        ),
         (ja.errors.Unsupported, "target must be", dict(target="kirinx90")),
     ],
 )

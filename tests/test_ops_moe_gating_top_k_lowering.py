@@ -82,7 +82,9 @@ def test_batches_of_biases_are_an_operation_each():
     assert len(ops) == 10 and all("(tensor<7x16xf32>, tensor<16xf32>)" in op for op in ops)
     assert "stablehlo.while" not in text
     (n,) = export.symbolic_shape("n")
-    with pytest.raises(ja.errors.Unsupported, match="moe_gating_top_k: bias of its own for every entry .* unknown size"):
+    with pytest.raises(
+        ja.errors.Unsupported, match="moe_gating_top_k: bias of its own for every entry .* unknown size"
+    ):
         ascend_text(jax.vmap(gate), spec(n, 7, 16), spec(n, 16))
 
 

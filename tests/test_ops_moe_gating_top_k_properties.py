@@ -82,7 +82,9 @@ def check_row(row, got, bias, *, experts, k, norm_type=0, k_group=1, group_count
     return decided
 
 
-@pytest.mark.parametrize("plan, dtype", [(i, list(vectors.DTYPES)[i % 3]) for i in range(len(PLANS))] + [(3, "bfloat16")])
+@pytest.mark.parametrize(
+    "plan, dtype", [(i, list(vectors.DTYPES)[i % 3]) for i in range(len(PLANS))] + [(3, "bfloat16")]
+)
 def test_equals_the_oracle(plan, dtype):
     total = decided = 0
 

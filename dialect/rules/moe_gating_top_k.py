@@ -86,7 +86,9 @@ def moe_gating_top_k(
     elif target is not None and norm_type == 2:
         _check(group_count == 1, "group_count", f"must be 1 with norm_type 2 on {target}, but is {group_count}")
     _check(
-        experts % group_count == 0, "group_count", f"must divide the number of experts ({experts}), but is {group_count}"
+        experts % group_count == 0,
+        "group_count",
+        f"must divide the number of experts ({experts}), but is {group_count}",
     )
     _check(
         group_select_mode == 0 or per_group >= 2,
@@ -131,12 +133,18 @@ def _check_per_expert(argument: str, value: Shaped | None, experts: int) -> None
     if value is None:
         return
     check_rank(_OP, argument, value, 1, "[E]", TilingError)
-    _check(same_size(value.shape[0], experts), argument, f"must have one element an expert, shape [{experts}], but is {value}")
+    _check(
+        same_size(value.shape[0], experts),
+        argument,
+        f"must have one element an expert, shape [{experts}], but is {value}",
+    )
 
 
 def _check_per_token(argument: str, value: Shaped, tokens) -> None:
     check_rank(_OP, argument, value, 1, "[T]", TilingError)
-    _check(same_size(value.shape[0], tokens), argument, f"must have one element a token, shape [{tokens}], but is {value}")
+    _check(
+        same_size(value.shape[0], tokens), argument, f"must have one element a token, shape [{tokens}], but is {value}"
+    )
 
 
 def _check_hash_inputs(input_ids: Shaped | None, tid2eid: Shaped | None, tokens, k: int) -> None:
@@ -148,4 +156,6 @@ def _check_hash_inputs(input_ids: Shaped | None, tid2eid: Shaped | None, tokens,
     check_rank(_OP, "tid2eid", tid2eid, 2, "[n, k]", TilingError)
     _check(same_size(tid2eid.shape[1], k), "tid2eid", f"must have k = {k} columns, but is {tid2eid}")
     ids = tid2eid.shape[0]
-    _check(not isinstance(ids, int) or ids <= INT32_MAX, "tid2eid", f"may have at most {INT32_MAX} rows, but is {tid2eid}")
+    _check(
+        not isinstance(ids, int) or ids <= INT32_MAX, "tid2eid", f"may have at most {INT32_MAX} rows, but is {tid2eid}"
+    )

@@ -291,8 +291,8 @@ def _drop_groups(keys, k_group, group_count, group_select_mode):
 def _largest(keys, k):
     """int32 [..., k]: where the k largest keys are, the largest first, equal ones by increasing position.
 
-    A row is cut into short blocks. The best that is left of each is known, so that each of the k costs one look at these
-    and one at the block it is taken from, where only what comes after it in the order is left.
+    A row is cut into short blocks. The best that is left of each is known, so that each of the k costs one look at
+    these and one at the block it is taken from, where only what comes after it in the order is left.
     """
     *lead, size = keys.shape
     count = -(-size // _BLOCK)
@@ -335,7 +335,8 @@ def _ascend(*, names, target, **static):
 def _without_leading_dimensions(x, *others, names, **static):
     """The same with one batch dimension less, or none.
 
-    Tokens of a batch are tokens of a longer row. A batch with tables of its own for every entry is one operation an entry.
+    The tokens of all entries of a batch are the tokens of one operation, unless every entry has tables of its own: then
+    there is an operation for each.
     """
     operands = dict(zip(names, (x, *others)))
     bind = functools.partial(moe_gating_top_k_p.bind, names=names, **static)
@@ -351,7 +352,9 @@ def _without_leading_dimensions(x, *others, names, **static):
         )
         return [jnp.reshape(result, (*lead, tokens, result.shape[-1])) for result in bind(*flat)]
     if not isinstance(x.shape[0], int):
-        raise Unsupported("moe_gating_top_k", own[0], f"of its own for every entry of a batch of unknown size ({x.shape[0]})")
+        raise Unsupported(
+            "moe_gating_top_k", own[0], f"of its own for every entry of a batch of unknown size ({x.shape[0]})"
+        )
     shared = [name for name in names if name in _SHARED and name not in own]
     entries = [bind(*(v if name in shared else v[i] for name, v in operands.items())) for i in range(x.shape[0])]
     return [jnp.stack(results) for results in zip(*entries)]
