@@ -17,6 +17,9 @@ import jax
 import numpy as np
 from rich.table import Table
 
+import jascend.backends
+import jascend.dialect
+import jascend.passes
 from jascend import cli_arrays
 from jascend.backends.ascend import twin
 from jascend.cli_terminal import Problem, check_target, console, run_kernels, usage, working
@@ -93,18 +96,24 @@ def _offer(word: str, value) -> str:
 
 def _told(error: BaseException, file: str = "") -> str:
     """An exception of the user's code: what, and at which of their lines."""
-    text = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}\n  {error.filename}:{error.lineno}: {(error.text or '').strip()}"
+    return f"{type(error).__name__}: {error}{_place(error, file)}"
+
+
+def _place(error: BaseException, file: str = "") -> str:
+    """The user's line at which an exception came up, in `file` if it is on the way."""
     frames = _user_frames(error)
     own = [frame for frame in frames if frame.filename == file] or frames
-    return text + (f"\n  {own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else "")
+    return f"\n  {own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
 
 
 def _user_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """The frames of an exception that are neither ours nor of installed packages nor of Python."""
-    ours = os.path.dirname(os.path.abspath(__file__))
-    not_users = (ours, os.path.dirname(jax.__file__), sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
+    # Our four folders are apart in an editable install.
+    packages = (jascend, jascend.dialect, jascend.passes, jascend.backends, jax)
+    ours = [os.path.join(directory, "") for package in packages for directory in package.__path__]
+    not_users = (*ours, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), "<")
     return [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(not_users)]
 
 
@@ -124,8 +133,11 @@ def compiled(
     try:
         with working(f"compiling {function} for {target}"):
             return compile_function(fn, *structs, target=target, plugins=tuple(plugins or ())), arguments
-    except (OperatorError, PluginError) as error:
+    except PluginError as error:
         raise Problem(str(error)) from error
+    except OperatorError as error:
+        place = "" if "\n" in str(error) else _place(error)  # diagnostics of passes show their lines
+        raise Problem(f"{error}{place}") from error
     except Exception as error:
         if not _user_frames(error):
             raise  # a fault of ours, which deserves its traceback

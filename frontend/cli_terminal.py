@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import threading
@@ -31,8 +32,8 @@ def check_target(name: str) -> None:
 
 
 class _Console(Console):
-    def on_broken_pipe(self) -> None:  # called while the exception is handled
-        raise
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def console() -> Console:

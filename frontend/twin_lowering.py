@@ -86,6 +86,11 @@ def _kernels_of(primitive, avals, params, target: str):
     from jascend.crossing import parse, trace
     from jascend.passes.pipeline import PipelineError
 
+    if not all(isinstance(size, int) for shape, _ in avals for size in shape):
+        shapes = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in avals)
+        message = f"kernels are generated for static shapes, but the operands are {shapes}, inside ja.lowering('twin')"
+        raise Unsupported(primitive.name, None, message)
+
     def operator(*operands):
         return primitive.bind(*operands, **dict(params))
 

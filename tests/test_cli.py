@@ -296,6 +296,8 @@ def test_what_the_compiler_refuses(run, words, message):
 def test_the_line_of_a_mistake_is_shown(run, tmp_path):
     _, _, err = run("compile", "model.py:mistaken", "--spec", "f32[2]")
     assert err.endswith("model.py:14: return logits + undefined_name\n")
+    _, _, err = run("compile", "model.py:only", "--spec", "f32[2,8]", "--spec", "f32[2]")
+    assert "apply_top_k_top_p: k " in err and "model.py:11: return ja.apply_top_k_top_p(logits, k=k)\n" in err
     (tmp_path / "typo.py").write_text("def f(x:\n    return x\n")
     status, _, err = run("compile", "typo.py:f")
     assert status == 1 and "SyntaxError" in err and "typo.py:1: def f(x:" in err

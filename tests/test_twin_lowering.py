@@ -4,6 +4,7 @@ import dataclasses
 import threading
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -184,6 +185,17 @@ def test_operators_without_a_kernel_are_named():
         "sort: no kernel can be generated for it on ascend910b, as ja.lowering('twin') asks"
     )
     assert "ja.sort(x)[0] + 1" in str(caught.value)  # the line
+
+
+def test_symbolic_shapes_are_refused():
+    (batch,) = jax.export.symbolic_shape("b")
+    logits = jax.ShapeDtypeStruct((batch, 300), np.float32)
+    k = jax.ShapeDtypeStruct((batch,), np.int32)
+    function = jax.jit(lambda logits, k: ja.apply_top_k_top_p(logits, k=k))
+    with ja.lowering("twin"), pytest.raises(ja.errors.Unsupported) as caught:
+        jax.export.export(function)(logits, k)
+    assert str(caught.value).startswith("apply_top_k_top_p: kernels are generated for static shapes")
+    assert "float32[b, 300]" in str(caught.value)
 
 
 @pytest.mark.parametrize(
