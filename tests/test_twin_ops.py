@@ -14,7 +14,8 @@ from test_twin import build, cache, entry  # noqa: F401  (cache is a fixture)
 CTYPES = {np.dtype(t): name for t, name in [
     (np.float32, "float"), (np.float16, "half"), (ml_dtypes.bfloat16, "bfloat16_t"), (np.int8, "int8_t"),
     (np.uint8, "uint8_t"), (np.int16, "int16_t"), (np.uint16, "uint16_t"), (np.int32, "int32_t"),
-    (np.uint32, "uint32_t"), (np.int64, "int64_t"), (np.uint64, "uint64_t")]}
+    (np.uint32, "uint32_t"), (np.int64, "int64_t"), (np.uint64, "uint64_t"), (np.bool_, "bool"),
+    (ml_dtypes.float8_e4m3fn, "fp8_e4m3fn_t"), (ml_dtypes.float8_e5m2, "fp8_e5m2_t")]}
 f32, f16, bf16 = np.float32, np.float16, ml_dtypes.bfloat16
 rng = np.random.default_rng(7)
 errors = np.seterr(all="ignore")  # infinities are among the cases
@@ -111,6 +112,19 @@ case("ShiftLeft_i32", f"ShiftLeft(y, x0, 3, {N});", [ai], ai << 3)
 case("ShiftRight_i32", f"ShiftRight(y, x0, 2, {N});", [ai], ai >> 2)
 case("ShiftRight_u32", f"ShiftRight(y, x0, uint32_t(4), {N});", [ai.view(np.uint32)], ai.view(np.uint32) >> 4)
 case("Axpy_f32", f"Axpy(y, x0, 1.5f, {N});", [a], (a.astype(np.float64) * 1.5 + b).astype(f32), before=b)
+wide, narrow = normal(128), normal(128, f16)
+once = (narrow.astype(np.float64) * 1.5 + wide).astype(f32)
+case("Axpy_mixed", "Axpy(y, x0, half(1.5f), 128);", [narrow], once, before=wide)
+case("Axpy_mixed_lanes", "Axpy(y, x0, half(1.5f), 64, 2, {1, 1, 8, 4});", [narrow], once, before=wide)
+case("Axpy_bits", "uint64_t mask[2] = {0xff, 0}; Axpy(y, x0, 1.5f, mask, 2, {1, 1, 8, 8});", [a[:128]],
+     np.where(np.arange(128) % 64 < 8, (a[:128].astype(np.float64) * 1.5 + b[:128]).astype(f32), b[:128]), before=b[:128])
+case("MulAddDst_mixed_lanes", "MulAddDst(y, x0, x0, 64, 2, {1, 1, 1, 8, 4, 4});", [narrow],
+     (narrow.astype(np.float64) ** 2 + wide).astype(f32), before=wide)
+case("MulAddDst_bits", "const uint64_t mask[2] = {1, 0}; MulAddDst(y, x0, x0, mask, 2, {1, 1, 1, 8, 8, 8});", [a[:128]],
+     np.where(np.arange(128) % 64 == 0, (a[:128].astype(np.float64) ** 2 + b[:128]).astype(f32), b[:128]), before=b[:128])
+case("FusedMulAdd_f32", f"FusedMulAdd(y, x0, x1, {N});", [a, a[::-1]], (a.astype(np.float64) * b + a[::-1]).astype(f32), before=b)
+case("FusedMulAdd_lanes", "FusedMulAdd(y, x0, x0, 64, 3, {1, 1, 1, 8, 8, 8});", [a[:192]],
+     (a[:192].astype(np.float64) * b[:192] + a[:192]).astype(f32), before=b[:192])
 case("MulAddDst_f32", f"MulAddDst(y, x0, x0, {N});", [a], (a.astype(np.float64) ** 2 + b).astype(f32), before=b)
 
 # masks and strides: repeats of 8 blocks; dst skips a block each time, src1 repeats one block
@@ -367,6 +381,77 @@ case("Extract_values", "Extract(y, tmp.ReinterpretCast<uint32_t>(), x0, 4);", [r
 case("Extract_indices", "Extract(tmp.ReinterpretCast<float>(), y, x0, 4);", [runs.view(f32)], runs[:, 1])
 case("GetSortLen", "y.SetValue(0, GetSortLen<float>(100)); y.SetValue(1, GetSortOffset<half>(100));", [], np.array([200, 400], np.int32))
 
+# ---- high-level functions ----
+
+
+def softmax(x, valid=None, sums=f32):
+    """Rows of x, and their (sum, maximum), each filling 32 bytes."""
+    wide = x.astype(f32)
+    highest = wide[:, :valid].max(1, keepdims=True)
+    powers = np.exp((wide - highest).astype(np.float64)).astype(f32)
+    total = powers[:, :valid].astype(np.float64).sum(1, keepdims=True).astype(f32)
+    return (powers / total).astype(x.dtype), [np.repeat(v.astype(sums), 32 // np.dtype(sums).itemsize, 1) for v in (total, highest)]
+
+
+SOFTMAX = """SoftMaxTiling t; t.srcM = 6; t.srcK = 128;
+  LocalTensor<{sums}> sum(TPosition::VECCALC, 73728, 96), max(TPosition::VECCALC, 74752, 96);
+  LocalTensor<{type}> out(TPosition::VECCALC, 81920, 1024);
+  {call}; PipeBarrier<PIPE_V>(); {result}"""
+logits = normal((6, 128)) * 5
+for dtype, sums in [(f32, f32), (f16, f16), (f16, f32)]:
+    kind, types = f"{np.dtype(dtype).name}_{np.dtype(sums).name}", {"type": CTYPES[np.dtype(dtype)], "sums": CTYPES[np.dtype(sums)]}
+    soft, (total, highest) = softmax(logits.astype(dtype), sums=sums)
+    call = "SoftMax<{type}>({to}, sum, max, x0, tmp, t, SoftMaxShapeInfo{{6, 128, 6, 128}})"
+    for what, to, result, expected in [("row", "y", "", soft), ("sum", "out", "DataCopy(y, sum, {n});", total),
+                                       ("max", "out", "DataCopy(y, max, {n});", highest)]:
+        text = SOFTMAX.format(**types, call=call.format(**types, to=to), result=result.format(n=expected.size))
+        case(f"SoftMax_{what}_{kind}", text, [logits.astype(dtype)], expected)
+case("SoftMax_forms", SOFTMAX.format(type="float", sums="float", call="SoftMax<float>(out, x0, t); PipeBarrier<PIPE_V>(); "
+     "SoftMax<float, false, false>(out, out, tmp, t); PipeBarrier<PIPE_V>(); SoftMax<float, false, false, false>(out, sum, max, out, t)",
+     result="DataCopy(y, out, 768);"), [logits], softmax(softmax(softmax(logits)[0])[0])[0])
+case("SoftMax_padded", "SoftMaxTiling t; SoftMax<float>(y, x0, tmp, t, {6, 128, 6, 100});", [logits], softmax(logits, 100)[0])
+
+TOPK = """LocalTensor<int32_t> index(TPosition::VECCALC, 81920, 1024), names(TPosition::VECCALC, 86016, 1024);
+  LocalTensor<float> value(TPosition::VECCALC, 90112, 1024); LocalTensor<bool> ended(TPosition::VECCALC, 94208, 32);
+  CreateVecIndex(names, 100, 128); Duplicate(ended.ReinterpretCast<uint16_t>(), uint16_t(0x0100), 1); PipeBarrier<PIPE_ALL>();
+  TopkTiling t;"""
+tied = np.round(normal((2, 64)) * 3) / 3
+tied[1, 7] = np.nan
+ranks = np.argsort(-tied, 1, kind="stable")
+ranks[1] = np.r_[7, ranks[1][ranks[1] != 7]]
+best = np.take_along_axis(tied, ranks[:, :8], 1)
+case("TopK_values", TOPK + "TopK<float>(y, index, x0, names, ended, tmp, 8, t, TopKInfo{2, 64, 64});", [tied], best)
+case("TopK_indices", TOPK + "TopK<float, true>(value, y, x0, names, ended, tmp, 8, t, TopKInfo{2, 64, 64});", [tied],
+     (ranks[:, :8] + 100).astype(np.int32))
+case("TopK_finished", TOPK + "TopK<float, false, true>(value, y, x0, names, ended, 8, t, TopKInfo{2, 64, 60});", [tied],
+     np.stack([ranks[0, :8], [60] * 8]).astype(np.int32))
+lowest = np.argsort(tied[:1], 1, kind="stable")[:, :8].astype(np.int32)
+case("TopK_smallest", TOPK + "TopK<float>(value, y, x0, names, ended, tmp, 8, t, TopKInfo{1, 64, 64}, false);", [tied[:1]], lowest)
+case("TopK_small_mode", TOPK + """TopK<half, true, false, false, TopKMode::TOPK_NSMALL>(value.ReinterpretCast<half>(), y, x0,
+  names, ended, tmp, 3, t, TopKInfo{4, 32, 32});""", [tied[:1].repeat(2, 0).reshape(4, 32).astype(f16)],
+     np.argsort(-tied[:1].repeat(2, 0).reshape(4, 32), 1, kind="stable")[:, :3].astype(np.int32) + np.arange(4, dtype=np.int32)[:, None] * 32 + 100)
+
+
+def quantized(x, scale, offset):
+    return np.clip(np.rint(x.astype(f16) * f16(scale) + f16(offset)), -128, 127).astype(np.int8)
+
+
+coarse, scales, offsets8 = normal(256) * 60, normal(64), normal(64)
+case("AscendQuant_scalar", "AscendQuant<float>(y, x0, tmp, 1.3f, 2.5f, 256);", [coarse], quantized(coarse, 1.3, 2.5))
+case("AscendQuant_half", "AscendQuant(y, x0[0], 0.7f, -1.0f, 256);", [coarse.astype(f16)], quantized(coarse, 0.7, -1))
+case("AscendQuant_channels", "AscendQuant<float>(y, x0, tmp, x1, x2, 64, 64, 256);", [coarse, scales, offsets8],
+     quantized(coarse, np.tile(scales, 4).astype(f16), np.tile(offsets8, 4).astype(f16)))
+case("AscendQuant_scales", "AscendQuant(y, x0, x1, 1.5f, 64, 256);", [coarse, scales], quantized(coarse, np.tile(scales, 4).astype(f16), 1.5))
+halves = np.arange(-8, 8, 0.25, dtype=f32)
+case("Round", "Round(y, x0, tmp, 64);", [halves], np.rint(halves))
+case("Round_half", "Round<half>(y, x0, 64);", [halves.astype(f16)], np.rint(halves).astype(f16))
+case("Rint", "Rint(y, x0, tmp, 64); PipeBarrier<PIPE_V>(); Rint<DEFAULT_RINT_CONFIG, float>(y, x0, 64);", [halves], np.rint(halves), target="ascend950")
+counted = np.arange(64, dtype=np.int32)[::-1].copy()
+case("TopK_radix", """LocalTensor<int32_t> index(TPosition::VECCALC, 81920, 64), names; LocalTensor<bool> ended; TopkTiling t;
+  static constexpr TopKConfig config{TopKAlgo::RADIX_SELECT, TopKOrder::SMALLEST, true};
+  TopK<int32_t, false, false, false, TopKMode::TOPK_NORMAL, config>(y, index, x0, names, ended, tmp, 8, t, TopKInfo{1, 64, 64});""",
+     [counted], counted[::-1][:8], target="ascend950")
+
 # ---- scalars ----
 
 case("half_scalar", "half s = half(1.5f) * half(3.0f) + half(0.1f); y.SetValue(0, s); y.SetValue(1, half(0.1f)); y.SetValue(2, -s);", [],
@@ -382,6 +467,21 @@ case("Compare_i32_LT", "Compare(y, x0, x1, CMPMODE::LT, 128);", [ai[:128].copy()
 case("And_i32", f"And(y, x0, x1, {N});", [ai, bi], ai & bi, target="ascend950")
 case("Div_i32", f"Div(y, x0, x1, {N});", [ai, bi], np.trunc(ai / bi).astype(np.int32), target="ascend950")
 case("ReduceSum_tree", "ReduceSum(y, x0, tmp.ReinterpretCast<float>(), 1000);", [line], tree_sum(np.concatenate([partial, np.zeros(48, f32)]))[None], target="ascend950")
+
+small = np.concatenate([normal(120) * 100, np.array([0, -0.0, 2.0**-9, 2.0**-10, 3 * 2.0**-10, 447, 448, 2.0**-7], f32)]).astype(f32)
+for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+    largest, name = ml_dtypes.finfo(dtype).max, CTYPES[np.dtype(dtype)]
+    case(f"Cast_f32_{name}", "Cast(y, x0, RoundMode::CAST_RINT, 128);", [small], np.clip(small, -f32(largest), f32(largest)).astype(dtype), target="ascend950")
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    every = np.where(np.isnan(every.astype(f32)), dtype(1), every).astype(dtype)
+    case(f"Cast_{name}_f32", "Cast(y, x0, RoundMode::CAST_NONE, 256);", [every], every.astype(f32), target="ascend950")
+case("Cast_f16_bf16", "Cast(y, x0, RoundMode::CAST_RINT, 128);", [small.astype(f16)], small.astype(f16).astype(bf16), target="ascend950")
+case("Cast_bf16_f16", "Cast(y, x0, RoundMode::CAST_RINT, 128);", [small.astype(bf16)], small.astype(bf16).astype(f16), target="ascend950")
+for source, to in [(np.int8, np.int32), (np.uint8, np.uint32), (np.int16, np.uint8), (np.uint32, np.int16), (np.int32, np.uint16)]:
+    limits, there = np.iinfo(source), np.iinfo(to)
+    whole = rng.integers(limits.min, limits.max, 128, endpoint=True, dtype=source)
+    case(f"Cast_{CTYPES[np.dtype(source)]}_{CTYPES[np.dtype(to)]}", "Cast(y, x0, RoundMode::CAST_NONE, 128);", [whole],
+         np.clip(whole.astype(np.int64), there.min, there.max).astype(to), target="ascend950")
 
 np.seterr(**errors)
 

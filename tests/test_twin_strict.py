@@ -30,6 +30,14 @@ REFUSED_ON_910B = [
     ("Adds(h, k, 2.0f, n);", "Adds(h, k, half(2.0f), n);"),
     ("Adds(b, c, bs, n);", "Adds(i16, i16, int16_t(1), n);"),
     ("Maxs(i32, j32, 0u, n);", "Maxs(i32, j32, 0, n);"),
+    ("Axpy(h, f, 1.0f, 64);", "Axpy(f, h, half(1.0f), 64);"),
+    ("MulAddDst(i32, i32, j32, 64);", "MulAddDst(f, h, k, 64);"),
+    ("CrossCoreSetFlag<2, PIPE_MTE3>(0);", "CrossCoreSetFlag<0, PIPE_MTE3>(0);"),
+    ("CrossCoreSetFlag<0, PIPE_S>(0);", "CrossCoreWaitFlag(0);"),
+    ("Rint(f, g, m, n);", "Round(f, g, m, n);"),
+    ("AscendQuant<float>(i8, h, m, 1.0f, 0.0f, n);", "AscendQuant<half>(i8, h, m, 1.0f, 0.0f, n);"),
+    ("SoftMax<half>(h, f, k, h, m, SoftMaxTiling(), {1, 64, 1, 64});", "SoftMax<half>(h, f, g, h, m, SoftMaxTiling(), {1, 64, 1, 64});"),
+    ("LocalTensor<fp8_e4m3fn_t> e; Cast(e, f, RoundMode::CAST_RINT, n);", "LocalTensor<fp8_e4m3fn_t> e; e = e[32];"),
     ("Add(f, g, h, n);", "Add(f, g, f, n);"),
     ("Add(b, b, c, n);", "Add(h, h, k, n);"),
     ("Add(i64, i64, j64, n);", "Add(i32, i32, j32, n);"),
@@ -112,7 +120,9 @@ REFUSED_ON_910B = [
 ALLOWED_ON_950 = ["Add(b, b, c, n);", "Add(i64, i64, j64, n);", "Div(i32, i32, j32, n);", "And(i32, i32, j32, n);",
                   "Scatter(f, g, u32, 0, n);", "Duplicate(i8, int8_t(0), n);", "Compare(m, i16, i16, CMPMODE::LT, n);",
                   "bs = bs + bs;", "DataCopyPad(f, gf, DataCopyExtParams{1, 4, -4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"]
-REFUSED_ON_950 = ["Duplicate(f, 0, n);", "Muls(f, g, 2, n);", "Gather(f, g, i32, 0, n);", "Sort32<float>(f, g, i32, 1);",
+REFUSED_ON_950 = ["LocalTensor<hifloat8_t> e; Cast(e, f, RoundMode::CAST_ROUND, n);", "Cast(i8, f, RoundMode::CAST_RINT, n);",
+                  "AscendQuant<fp8_e4m3fn_t, float>(e, f, 1.0f, 0.0f, n);",
+                  "Duplicate(f, 0, n);", "Muls(f, g, 2, n);", "Gather(f, g, i32, 0, n);", "Sort32<float>(f, g, i32, 1);",
                   "ReduceSum<int32_t>(i32, i32, j32, 64);", "Exp(i32, j32, n);"]
 
 

@@ -8,8 +8,8 @@ The headers in `include/` are ours, written from the public API reference; a ker
 compile unchanged with CANN's compiler. What the checker looks at is in `include/twin/runtime/`.
 """
 
+from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.backends.ascend.twin.library import PIPES, STEPS, Finding, Library, Run, Trace, build
-from jascend.backends.ascend.twin.targets import TARGETS, Target
 from jascend.backends.ascend.twin.toolchain import CompileError, CompilerNotFound
 
 __all__ = ["PIPES", "STEPS", "TARGETS", "CompileError", "CompilerNotFound", "Finding", "Library", "Run", "Target",

@@ -5,14 +5,16 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from jascend.backends.ascend.targets import Target
+from jascend.backends.ascend.targets import target as target_of
 from jascend.backends.ascend.twin import toolchain
-from jascend.backends.ascend.twin.targets import Target, target_of
+from jascend.backends.ascend.twin.registered import Registered, registered
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Finding:
         byte_range: the bytes of that buffer, [begin, end), or None.
         other_line, other_file: for races, the access that came first; else 0 and "".
         count: how often, over all blocks.
+        python: the line of Python that the instruction comes from, such as "demo.py:24", where the source says so (the
+            last comment `// file.py:line` above it); else "".
     """
 
     kind: str
@@ -40,9 +44,11 @@ class Finding:
     other_line: int = 0
     other_file: str = ""
     count: int = 1
+    python: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.kernel_file}:{self.kernel_line}: " if self.kernel_line else ""
+        python = f" ({self.python})" if self.python else ""
+        place = f"{self.kernel_file}:{self.kernel_line}{python}: " if self.kernel_line else ""
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{place}{self.kind}: {self.message} [block {self.block}]{times}"
 
@@ -59,12 +65,14 @@ class Run:
             "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
             API. `report["total"]` sums bytes, instructions and repeats over blocks.
         trace: with trace=True one Trace a block, else None.
+        printed: what the kernel printed (`AscendC::printf`, `DumpTensor`), block after block, each line after its block.
     """
 
     outputs: list
     findings: list[Finding]
     report: dict = field(repr=False)
     trace: "list[Trace] | None" = field(default=None, repr=False)
+    printed: str = field(default="", repr=False)
 
     def describe(self) -> str:
         """The findings, one a line."""
@@ -103,7 +111,7 @@ class _Options(ctypes.Structure):
                 ("tiling_bytes", ctypes.c_uint64), ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32),
                 ("check", ctypes.c_uint32), ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32),
                 ("ub_bytes", ctypes.c_uint32), ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32),
-                ("timeout", ctypes.c_double)]
+                ("timeout", ctypes.c_double), ("patience", ctypes.c_double)]
 
 
 _runtimes: dict[Path, ctypes.CDLL] = {}
@@ -124,31 +132,56 @@ def _load_runtime() -> ctypes.CDLL:
         return _runtimes[path]
 
 
+# Seconds of processor time that a block may run without any sign that it will end: see `Library.launch`.
+PATIENCE = 20.0
+
+# `DTYPE_X=float` on the compiler's command line goes with `ORIG_DTYPE_X=DT_FLOAT`, as in the CANN build.
+_FORMATS = {"float": "FLOAT", "half": "FLOAT16", "bfloat16_t": "BF16", "int8_t": "INT8", "uint8_t": "UINT8",
+            "int16_t": "INT16", "uint16_t": "UINT16", "int32_t": "INT32", "uint32_t": "UINT32", "int64_t": "INT64",
+            "uint64_t": "UINT64", "bool": "BOOL", "int4b_t": "INT4"}  # fmt: skip
+
+
 def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] = (),
-          defines: Mapping[str, object] | None = None, target: str = "ascend910b") -> "Library":
+          defines: Mapping[str, object] | None = None, target: str = "ascend910b",
+          includes: Sequence[str | os.PathLike] = ()) -> "Library":
     """Compiles an Ascend C source for the host.
 
     Args:
         source: path of the source, which includes "kernel_operator.h".
         include_dirs: further directories to look for headers in.
-        defines: preprocessor definitions, name to value (None or "" for a bare name).
+        defines: preprocessor definitions, name to value (None or "" for a bare name). `DTYPE_X` defines `ORIG_DTYPE_X` too.
         target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
+        includes: headers to read before the source, such as the one that defines its tiling, which the CANN build
+            generates from the host's code.
 
     Returns:
         A Library. Results are cached on disk ($JASCEND_CACHE_DIR, else ~/.cache/jascend), by content.
 
     Raises:
         CompilerNotFound: there is no C++ compiler.
-        CompileError: the source does not compile; the message is the compiler's text.
+        CompileError: the source does not compile, or is code that only a host runs (double, std::vector, new, throw);
+            the message has lines `file:line: error: ...`.
         FileNotFoundError, ValueError: no such source, no such target.
     """
     known = target_of(target)
     path = Path(source).resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"no kernel source {os.fspath(source)!r}")
+    for needed in (path, *map(Path, includes)):
+        if not needed.is_file():
+            raise FileNotFoundError(f"no kernel source {os.fspath(source if needed is path else needed)!r}")
     directories = tuple(Path(directory).resolve() for directory in include_dirs)
+    before = tuple(Path(header).resolve() for header in includes)
     texts = {name: "" if value is None else str(value) for name, value in (defines or {}).items()}
-    return Library(toolchain.kernel_object(path, directories, texts, known.arch), path, known, _load_runtime())
+    for name, value in list(texts.items()):
+        if name.startswith("DTYPE_") and value in _FORMATS:
+            texts.setdefault(f"ORIG_{name}", f"DT_{_FORMATS[value]}")
+    files = toolchain.kernel_files(path, directories, before)
+    structs = registered(file.read_text(errors="replace") for file in files)
+
+    def compiled(struct: str | None) -> Path:
+        chosen = {"TWIN_TILING_STRUCT": struct} if struct else {}
+        return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch)
+
+    return Library(path, known, _load_runtime(), structs, compiled)
 
 
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -172,10 +205,14 @@ class Library:
         target: what it was built for.
     """
 
-    def __init__(self, path: Path, source: Path, target: Target, runtime: ctypes.CDLL):
-        self.path, self.source, self.target = path, source, target
+    def __init__(self, source: Path, target: Target, runtime: ctypes.CDLL, structs: Registered,
+                 compiled: Callable[[str | None], Path]):
+        """`compiled` gives the shared object for a tiling struct."""
+        usual = structs.struct(None, 0)
+        self.path, self.source, self.target = compiled(usual), source, target
         self._runtime = runtime
-        self._library = ctypes.CDLL(str(path))
+        self._structs, self._compiled = structs, compiled
+        self._objects = {usual: ctypes.CDLL(str(self.path))}
 
     def launch(self, entry: str, arrays: Sequence[np.ndarray], tiling: bytes | None = None, tiling_key: int = 0,
                workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False,
@@ -196,7 +233,10 @@ class Library:
             check: look for faults. Without, only accesses outside the arrays and UB are still held back.
             auto_sync: take dependences between vector instructions as ordered, as `--cce-auto-sync` orders them.
             trace: also record every instruction, flag and barrier of every block in program order, as `run.trace`.
-            timeout: seconds after which blocks that still run are ended, with a finding "timeout"; None for no limit.
+            timeout: seconds after which blocks that still run are ended, with a finding "timeout". None leaves it to signs
+                that a kernel will never end, which a sound one does not give however large it is: a block that spends
+                PATIENCE (20 s) of processor time without any call of the API, or four times that without copying to or
+                from GM, or that makes 2**28 calls; and blocks that all wait for each other, at once.
 
         Returns:
             A Run with outputs, findings and report.
@@ -205,15 +245,15 @@ class Library:
             ValueError: unknown entry, arrays that do not fit the entry, arrays that are not contiguous or overlap, or a
                 read-only array that the kernel writes.
         """
-        function = self._entry(entry, len(arrays))
+        function = self._entry(entry, len(arrays), tiling_key)
         described = _describe(arrays)
         if blocks < 1 or blocks > 4096:
             raise ValueError(f"blocks is {blocks}; 1 to 4096 are possible")
         if workspace_bytes < 0:
             raise ValueError(f"workspace_bytes is {workspace_bytes}")
         data = bytes(tiling) if tiling is not None else b""
-        options = _Options(tiling_key, workspace_bytes, len(data), data, blocks, check, auto_sync, self.target.arch,
-                           self.target.ub_bytes, self.target.vector_cores, trace, timeout or 0)
+        options = _Options(tiling_key, workspace_bytes, len(data), data, blocks, check, auto_sync, self.target.npu_arch,
+                           self.target.ub_bytes, self.target.vector_cores, trace, timeout or 0, PATIENCE)
         text = self._runtime.jascend_twin_run(function, described, len(arrays), ctypes.byref(options))
         if not text:
             raise MemoryError("the twin's runtime has no memory for its report")
@@ -223,18 +263,32 @@ class Library:
             self._runtime.jascend_twin_free(text)
         if "error" in result:
             raise MemoryError(f"the twin could not run {entry}: {result['error']}")
-        findings = _merge(result["findings"])
+        findings = [self._located(finding) for finding in _merge(result["findings"])]
         for finding in findings:
             if finding.kind == "read-only":
                 place = f"{finding.kernel_file}:{finding.kernel_line}"
                 raise ValueError(f"{place}: {finding.message}; no output was written")
         traces = [_trace(block) for block in result["blocks"]] if trace else None
-        return Run(list(arrays), findings, {"blocks": result["blocks"], "total": _total(result["blocks"])}, traces)
+        printed = "".join(block.pop("printed", "") for block in result["blocks"])
+        report = {"blocks": result["blocks"], "total": _total(result["blocks"])}
+        return Run(list(arrays), findings, report, traces, printed)
 
-    def _entry(self, entry: str, count: int) -> int:
+    def _located(self, finding: Finding) -> Finding:
+        """The finding with the line of Python that its instruction comes from."""
+        if not finding.kernel_line:
+            return finding
+        return replace(finding, python=_python_line(finding.kernel_file, finding.kernel_line))
+
+    def _object(self, entry: str, key: int) -> ctypes.CDLL:
+        struct = self._structs.struct(entry, key)
+        if struct not in self._objects:
+            self._objects[struct] = ctypes.CDLL(str(self._compiled(struct)))
+        return self._objects[struct]
+
+    def _entry(self, entry: str, count: int, key: int) -> int:
         parameters = _parameters(self.source, entry)
         try:
-            function = getattr(self._library, entry)
+            function = getattr(self._object(entry, key), entry)
         except AttributeError:
             raise ValueError(f'{self.source} has no kernel {entry!r}: it must be extern "C" __global__') from None
         if parameters is not None:
@@ -245,6 +299,19 @@ class Library:
                 raise ValueError(f"{entry} takes {len(parameters)} pointers, of which the last two are the workspace "
                                  f"and the tiling: {len(parameters) - 2} arrays, not {count}")
         return ctypes.cast(function, ctypes.c_void_p).value
+
+
+_PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
+
+
+def _python_line(file: str, line: int) -> str:
+    """The last comment `// file.py:line` above a line of a source, or "" where there is none."""
+    try:
+        lines = Path(file).read_text(errors="replace").splitlines()[:line]
+    except OSError:
+        return ""
+    marks = (_PYTHON_LINE.match(text) for text in reversed(lines))
+    return next((mark[1] for mark in marks if mark), "")
 
 
 def _describe(arrays: Sequence[np.ndarray]) -> ctypes.Array:

@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from jascend.backends.ascend.twin import device_code
+
 INCLUDE = Path(__file__).parent / "include"
 
 # -O3 for its vectoriser; no contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility
@@ -32,7 +34,7 @@ class CompilerNotFound(RuntimeError):
 
 
 class CompileError(RuntimeError):
-    """The compiler refused a source; the text is the compiler's."""
+    """A source does not compile, here or on the device; the text has `file:line: error:` lines."""
 
 
 def compiler() -> list[str]:
@@ -104,18 +106,20 @@ def included_files(source: Path, include_dirs: tuple[Path, ...]) -> list[Path]:
     return sorted(found)
 
 
-def _run(command: list[str], what: str) -> None:
+def _run(command: list[str], what: str) -> str:
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         raise CompileError(f"{what} does not compile:\n{result.stderr or result.stdout}")
+    return result.stdout
 
 
-def compile_shared(key: str, stem: str, arguments: list[str], what: str) -> Path:
-    """The shared object for `key`, built with the compiler's `arguments` unless the cache has it."""
+def compile_shared(key: str, stem: str, arguments: list[str], what: str, check=lambda: None) -> Path:
+    """The shared object for `key`, built with the compiler's `arguments`, after `check`, unless the cache has it."""
     directory = cache_directory() / "twin"
     target = directory / f"{stem}-{key[:32]}.so"
     if target.exists():
         return target
+    check()
     directory.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{stem}-", suffix=".so", dir=directory)
     os.close(handle)
@@ -146,15 +150,32 @@ def runtime_object() -> Path:
         return compile_shared(key, "runtime", arguments, "the twin's runtime")
 
 
-def kernel_object(source: Path, include_dirs: tuple[Path, ...], defines: dict[str, str], arch: int) -> Path:
-    """A kernel's source as a shared object that needs the runtime loaded."""
+def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...], defines: dict[str, str],
+                  arch: int) -> Path:
+    """A kernel's source as a shared object that needs the runtime loaded. `includes` come before the source's first line."""
     abi = abi_name()
     flags = [*FLAGS, f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
-    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, str(source)]).encode())
-    digest.update(source.read_bytes())
-    for path in included_files(source, include_dirs):
+    files = kernel_files(source, include_dirs, includes)
+    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source)]).encode())
+    for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs)]
-    arguments = [*flags, *directories, "-x", "c++", str(source)]
-    return compile_shared(digest.hexdigest(), source.stem, arguments, str(source))
+    before = [part for path in includes for part in ("-include", str(path))]
+    arguments = [*flags, *directories, *before, "-x", "c++", str(source)]
+
+    def check() -> None:
+        text = _run([*compiler(), "-E", *arguments], str(source))
+        found = device_code.problems(text, functools.cache(lambda path: Path(path).resolve() in files))
+        if found:
+            raise CompileError(f"{source} is not device code:\n" + "\n".join(found))
+
+    return compile_shared(digest.hexdigest(), source.stem, arguments, str(source), check)
+
+
+def kernel_files(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...]) -> list[Path]:
+    """The source and the files of the user's that it includes."""
+    files = {source: None, **dict.fromkeys(includes)}
+    for path in (*includes, source):
+        files.update(dict.fromkeys(included_files(path, include_dirs)))
+    return list(files)

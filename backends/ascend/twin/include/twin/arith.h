@@ -287,42 +287,4 @@ TWIN_SCALAR(LeakyRelu, LeakyReluOp, half, float)
 TWIN_SCALAR(ShiftLeft, ShiftLeftOp, TWIN_SHIFTABLE)
 TWIN_SCALAR(ShiftRight, ShiftRightOp, TWIN_SHIFTABLE)
 
-// dst += src * scalar, with one rounding.
-template <typename T>
-TWIN_OUTLINE void Axpy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar, const int32_t& count,
-                 twin::Site site = twin::Site::Here()) {
-  TWIN_TYPES(Axpy, half, float);
-  twin::Call call("Axpy", PIPE_V, site);
-  uint64_t n = twin::CountOf(call, count, true);
-  twin::Touch(call, "src", false, src, n);
-  twin::Touch(call, "dst", false, dst, n);
-  twin::Touch(call, "dst", true, dst, n);
-  if (!call.Issue(twin::RepeatsOf(n * sizeof(T)))) return;
-  T* d = twin::As<T>(call.core.ub + dst.View().address);
-  const T* a = twin::As<T>(call.core.ub + src.View().address);
-  const double s = twin::Load(scalar);
-  TWIN_IVDEP
-  for (uint64_t i = 0; i < n; ++i) twin::Store(d[i], float(double(twin::Load(a[i])) * s + double(twin::Load(d[i]))));
-}
-
-// dst += src0 * src1, with one rounding.
-template <typename T>
-TWIN_OUTLINE void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-                      const int32_t& count, twin::Site site = twin::Site::Here()) {
-  TWIN_TYPES(MulAddDst, half, float);
-  twin::Call call("MulAddDst", PIPE_V, site);
-  uint64_t n = twin::CountOf(call, count, true);
-  twin::Touch(call, "src0", false, src0, n);
-  twin::Touch(call, "src1", false, src1, n);
-  twin::Touch(call, "dst", false, dst, n);
-  twin::Touch(call, "dst", true, dst, n);
-  if (!call.Issue(twin::RepeatsOf(n * sizeof(T)))) return;
-  T* d = twin::As<T>(call.core.ub + dst.View().address);
-  const T* a = twin::As<T>(call.core.ub + src0.View().address);
-  const T* b = twin::As<T>(call.core.ub + src1.View().address);
-  TWIN_IVDEP
-  for (uint64_t i = 0; i < n; ++i)
-    twin::Store(d[i], float(double(twin::Load(a[i])) * double(twin::Load(b[i])) + double(twin::Load(d[i]))));
-}
-
 }  // namespace AscendC

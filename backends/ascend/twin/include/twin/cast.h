@@ -39,6 +39,20 @@ constexpr uint32_t CastModes() {
     if constexpr (std::is_same<To, float>::value) return five;
   }
   if constexpr (OneOf<From, int8_t, uint8_t, I4> && std::is_same<To, half>::value) return none;
+#if __NPU_ARCH__ == 3510
+  using AscendC::fp8_e4m3fn_t;
+  using AscendC::fp8_e5m2_t;
+  if constexpr (std::is_same<From, float>::value && OneOf<To, fp8_e4m3fn_t, fp8_e5m2_t>) return 2;
+  if constexpr (OneOf<From, fp8_e4m3fn_t, fp8_e5m2_t> && std::is_same<To, float>::value) return none;
+  if constexpr (std::is_same<From, half>::value && std::is_same<To, bfloat16_t>::value) return five;
+  if constexpr (std::is_same<From, bfloat16_t>::value && std::is_same<To, half>::value) return five;
+  if constexpr (std::is_same<From, int8_t>::value && OneOf<To, int16_t, int32_t>) return none;
+  if constexpr (std::is_same<From, uint8_t>::value && OneOf<To, uint16_t, uint32_t>) return none;
+  if constexpr (std::is_same<From, int16_t>::value && OneOf<To, uint8_t, int32_t, uint32_t>) return none;
+  if constexpr (std::is_same<From, uint16_t>::value && OneOf<To, uint8_t, uint32_t>) return none;
+  if constexpr (std::is_same<From, int32_t>::value && OneOf<To, uint8_t, uint16_t>) return none;
+  if constexpr (std::is_same<From, uint32_t>::value && OneOf<To, uint8_t, int16_t, uint16_t>) return none;
+#endif
   return 0;
 }
 
@@ -53,6 +67,16 @@ template <RoundMode mode, typename To, typename From>
 TWIN_OUTLINE void CastRun(To* __restrict d, const From* a, uint64_t n, float scale) {
   if constexpr (std::is_same<To, half>::value && std::is_same<From, int32_t>::value) {
     for (uint64_t i = 0; i < n; ++i) Store(d[i], float(double(a[i]) * scale));
+  } else if constexpr (std::is_same<To, AscendC::fp8_e4m3fn_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToSmall(a[i], 4);
+  } else if constexpr (std::is_same<To, AscendC::fp8_e5m2_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToSmall(a[i], 5);
+  } else if constexpr (std::is_same<From, AscendC::fp8_e4m3fn_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i] = SmallToFloat(a[i].bits, 4);
+  } else if constexpr (std::is_same<From, AscendC::fp8_e5m2_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i] = SmallToFloat(a[i].bits, 5);
+  } else if constexpr (std::is_same<To, half>::value && std::is_same<From, bfloat16_t>::value) {
+    for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToHalf(Load(a[i]), mode);
   } else if constexpr (std::is_same<To, half>::value && OneOf<From, float, int16_t>) {
     if constexpr (mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT) {
       TWIN_IVDEP
@@ -66,9 +90,9 @@ TWIN_OUTLINE void CastRun(To* __restrict d, const From* a, uint64_t n, float sca
   } else if constexpr (std::is_same<To, bfloat16_t>::value) {
     if constexpr (mode == RoundMode::CAST_RINT) {
       TWIN_IVDEP
-      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(a[i]);
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(Load(a[i]));
     } else {
-      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(a[i], mode);
+      for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToBfloat(Load(a[i]), mode);
     }
   } else if constexpr (std::is_same<To, float>::value && OneOf<From, half, bfloat16_t>) {
     TWIN_IVDEP
@@ -94,8 +118,8 @@ TWIN_OUTLINE void CastRun(To* __restrict d, const From* a, uint64_t n, float sca
   } else if constexpr (std::is_integral<From>::value) {  // between integers: saturate
     using Limits = std::numeric_limits<To>;
     for (uint64_t i = 0; i < n; ++i) {
-      if constexpr (sizeof(To) >= sizeof(From)) d[i] = To(a[i]);
-      else d[i] = a[i] < From(Limits::min()) ? Limits::min() : a[i] > From(Limits::max()) ? Limits::max() : To(a[i]);
+      if constexpr (sizeof(From) == 8) d[i] = a[i] < From(Limits::min()) ? Limits::min() : a[i] > From(Limits::max()) ? Limits::max() : To(a[i]);
+      else d[i] = To(std::min<int64_t>(std::max<int64_t>(a[i], int64_t(Limits::min())), sizeof(To) == 8 ? int64_t(a[i]) : int64_t(Limits::max())));
     }
   } else {  // floats to integers
     for (uint64_t i = 0; i < n; ++i) d[i] = Saturate<To>(RoundWhole(double(Load(a[i])), mode));

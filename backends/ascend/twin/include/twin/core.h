@@ -130,6 +130,8 @@ TWIN_API int EventFetch(pipe_t from, pipe_t to, Site site);    // a free id, not
 TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site);
 TWIN_API void Barrier(pipe_t pipe, Site site);
 TWIN_API void BlocksBarrier(int32_t blocks, Site site);        // SyncAll; blocks 0 is all of the launch
+TWIN_API void CrossFlagSet(pipe_t pipe, int id, Site site);     // CrossCoreSetFlag and -WaitFlag, of all blocks
+TWIN_API void CrossFlagWait(int id, Site site);
 TWIN_API void CleanCache(uint64_t address, bool entire);       // DataCacheCleanAndInvalid
 TWIN_API void KernelInitialised();                             // InitSocState or a TPipe
 
@@ -142,11 +144,12 @@ struct Stamp {
 TWIN_API void StampSet(Stamp& stamp, pipe_t from);
 TWIN_API void StampWait(const Stamp& stamp, pipe_t to);
 
-// GM that a pointer lies in, for messages; the bytes left from there to the end of the argument.
+// Bytes from there to the end of the kernel argument that the pointer lies in; 0 in none.
 TWIN_API uint64_t GmBytesFrom(uint64_t address);
 TWIN_API void AtomicLock(bool lock);
 TWIN_API uint8_t* ScratchBytes(uint64_t bytes);  // memory of this core's thread, valid until the next call
 TWIN_API bool TilingKeyIs(uint64_t key);
+TWIN_API void Print(const char* text);  // to the output of the run
 
 inline uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 

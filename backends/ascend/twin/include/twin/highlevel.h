@@ -1,5 +1,5 @@
 // High-level functions, each a sequence of instructions on the device: CumSum, serial along the axis and accumulated in
-// float, and Sigmoid.
+// float; Sigmoid; Round and Rint.
 #pragma once
 #include "twin/sort.h"
 
@@ -78,31 +78,79 @@ inline void CumSum(LocalTensor<T>& dstTensor, LocalTensor<T>& lastRowTensor, con
   twin::CumSumRun<config>(dstTensor, lastRowTensor, srcTensor, (const LocalTensor<uint8_t>*)nullptr, cumSumInfo, site);
 }
 
-// 1 / (1 + e^-x), through Muls, Exp, Adds and Div. The scratch must not overlap source or destination.
-template <typename T, bool isReuseSource = false>
-TWIN_OUTLINE void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
-                    const uint32_t count, twin::Site site = twin::Site::Here()) {
-  TWIN_TYPES(Sigmoid, half, float);
-  twin::Call call("Sigmoid", PIPE_V, site);
-  uint64_t scratch = sharedTmpBuffer.GetSize(), bytes = uint64_t(count) * sizeof(T);
-  uint64_t d = dst.View().address, a = src.View().address, t = sharedTmpBuffer.View().address;
-  twin::Touch(call, "src", false, src, count);
-  twin::Touch(call, "sharedTmpBuffer", true, sharedTmpBuffer, scratch);
-  twin::Touch(call, "dst", true, dst, count);
-  twin::CheckDisjoint(call, "src", d, bytes, a, bytes);
-  twin::CheckDisjoint(call, "sharedTmpBuffer", d, bytes, t, scratch);
-  twin::CheckDisjoint(call, "sharedTmpBuffer", a, bytes, t, scratch);
-  if (!call.Issue(4 * twin::RepeatsOf(bytes))) return;
+}  // namespace AscendC
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+struct SigmoidOp { static float Of(float a) { return 1.0f / (1.0f + ExpFloat(-a)); } };
+struct RoundOp { static float Of(float a) { return float(RoundWhole(a, AscendC::RoundMode::CAST_RINT)); } };
+
+// An elementwise function of `steps` instructions with a buffer for scratch (or none), which must not overlap the others.
+template <typename Op, typename T>
+TWIN_OUTLINE void Elementwise(const char* api, uint32_t steps, bool inPlace, const Local<T>& dst, const Local<T>& src,
+                              const Local<uint8_t>* tmp, uint32_t count, Site site) {
+  static_assert(OneOf<T, half, float>, "this function takes half and float");
+  Call call(api, PIPE_V, site);
+  uint64_t scratch = tmp ? tmp->GetSize() : 0, bytes = uint64_t(count) * sizeof(T);
+  uint64_t d = dst.View().address, a = src.View().address, t = tmp ? tmp->View().address : 0;
+  Touch(call, "src", false, src, count);
+  if (tmp) Touch(call, "sharedTmpBuffer", true, *tmp, scratch);
+  Touch(call, "dst", true, dst, count);
+  if (inPlace) CheckOverlap(call, "src", d, bytes, a, bytes);
+  else CheckDisjoint(call, "src", d, bytes, a, bytes);
+  CheckDisjoint(call, "sharedTmpBuffer", d, bytes, t, scratch);
+  CheckDisjoint(call, "sharedTmpBuffer", a, bytes, t, scratch);
+  if (!call.Issue(steps * RepeatsOf(bytes))) return;
   call.Undefined(t, scratch);
-  T* out = twin::As<T>(call.core.ub + d);
-  const T* in = twin::As<T>(call.core.ub + a);
-  for (uint32_t i = 0; i < count; ++i)
-    twin::Store(out[i], 1.0f / (1.0f + twin::ExpFloat(-twin::Load(in[i]))));
+  Map<Op>(As<T>(call.core.ub + d), As<T>(call.core.ub + a), count);
+}
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+// 1 / (1 + e^-x), through Muls, Exp, Adds and Div.
+template <typename T, bool isReuseSource = false>
+inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
+                    const uint32_t count, twin::Site site = twin::Site::Here()) {
+  twin::Elementwise<twin::SigmoidOp>("Sigmoid", 4, false, dst, src, &sharedTmpBuffer, count, site);
 }
 template <typename T, bool isReuseSource = false>
-TWIN_OUTLINE void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
                     twin::Site site = twin::Site::Here()) {
-  Sigmoid<T, isReuseSource>(dst, src, LocalTensor<uint8_t>(), count, site);
+  twin::Elementwise<twin::SigmoidOp>("Sigmoid", 4, false, dst, src, (const LocalTensor<uint8_t>*)nullptr, count, site);
 }
+
+// To the nearest whole number, halves to the even one.
+template <typename T, bool isReuseSource = false>
+inline void Round(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
+                  const uint32_t calCount, twin::Site site = twin::Site::Here()) {
+  twin::Elementwise<twin::RoundOp>("Round", 2, true, dstTensor, srcTensor, &sharedTmpBuffer, calCount, site);
+}
+template <typename T, bool isReuseSource = false>
+inline void Round(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const uint32_t calCount,
+                  twin::Site site = twin::Site::Here()) {
+  twin::Elementwise<twin::RoundOp>("Round", 2, true, dstTensor, srcTensor, (const LocalTensor<uint8_t>*)nullptr, calCount, site);
+}
+
+#if __NPU_ARCH__ == 3510
+// The same under the name that 950 has for it.
+struct RintConfig {
+  bool isReuseSource;
+};
+inline constexpr RintConfig DEFAULT_RINT_CONFIG = {false};
+template <const RintConfig& config = DEFAULT_RINT_CONFIG, typename T>
+inline void Rint(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
+                 const uint32_t count, twin::Site site = twin::Site::Here()) {
+  twin::Elementwise<twin::RoundOp>("Rint", 2, false, dst, src, &sharedTmpBuffer, count, site);
+}
+template <const RintConfig& config = DEFAULT_RINT_CONFIG, typename T>
+inline void Rint(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                 twin::Site site = twin::Site::Here()) {
+  twin::Elementwise<twin::RoundOp>("Rint", 2, false, dst, src, (const LocalTensor<uint8_t>*)nullptr, count, site);
+}
+#endif
 
 }  // namespace AscendC

@@ -4,6 +4,7 @@
 // away from zero, and to odd. Float to a narrower float overflows to infinity (the default INF/NaN mode of 910B); float
 // to integer and integer to narrower integer saturate; NaN becomes 0.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -51,6 +52,33 @@ inline uint16_t FloatToBfloat(float f) {  // to nearest even
   uint32_t bits = BitCast<uint32_t>(f);
   uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return uint16_t((bits & 0x7fffffff) > 0x7f800000u ? ((bits >> 16) | 0x40) : rounded);
+}
+
+// An 8-bit float of `exponentBits`, with the bias of IEEE 754 and denormals.
+inline float SmallToFloat(uint8_t bits, int exponentBits) {
+  const int mantissaBits = 7 - exponentBits, bias = (1 << (exponentBits - 1)) - 1;
+  const int exponent = (bits & 0x7f) >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);
+  float value;
+  if (exponentBits == 5 && exponent == 31) value = mantissa ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+  else if (exponentBits == 4 && (bits & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
+  else if (exponent == 0) value = std::ldexp(float(mantissa), 1 - bias - mantissaBits);
+  else value = std::ldexp(float(mantissa | (1 << mantissaBits)), exponent - bias - mantissaBits);
+  return bits & 0x80 ? -value : value;
+}
+
+// To nearest even; beyond the largest finite number it saturates, and NaN stays NaN.
+inline uint8_t FloatToSmall(float f, int exponentBits) {
+  const int mantissaBits = 7 - exponentBits, bias = (1 << (exponentBits - 1)) - 1;
+  const uint8_t sign = std::signbit(f) ? 0x80 : 0, largest = exponentBits == 5 ? 0x7b : 0x7e;
+  if (f != f) return sign | 0x7f;
+  const double x = std::fabs(double(f));
+  if (x == 0) return sign;
+  if (x > 1e6) return sign | largest;
+  int exponent = std::max(std::ilogb(x), 1 - bias);
+  const int units = int(std::nearbyint(std::ldexp(x, mantissaBits - exponent)));  // of the last place
+  // Adding, not joining: rounding up may carry into the exponent, and denormals have none.
+  const int bits = ((exponent + bias - 1) << mantissaBits) + units;
+  return sign | uint8_t(bits > largest ? largest : bits);
 }
 
 // `quotient` with `remainder` dropped from it (of `unit` in all), rounded as `mode` says.
@@ -160,6 +188,23 @@ inline bfloat16_t ToBfloat16(const float& value) {
   result.bits = twin::FloatToBfloat(value);
   return result;
 }
+
+// 8-bit floats of 950. The twin casts them to and from float; hifloat8_t and the 4-bit floats it can only hold and copy.
+struct fp8_e4m3fn_t {
+  uint8_t bits;
+};
+struct fp8_e5m2_t {
+  uint8_t bits;
+};
+struct hifloat8_t {
+  uint8_t bits;
+};
+struct fp4x2_e2m1_t {
+  uint8_t bits;
+};
+struct fp4x2_e1m2_t {
+  uint8_t bits;
+};
 
 // Two 4-bit integers share a byte, the lower index in the lower bits; tensors of it count nibbles.
 struct int4b_t {

@@ -98,6 +98,7 @@ template <typename T> inline void SetAtomicAdd() { twin::SetAtomic<T>(twin::Atom
 template <typename T> inline void SetAtomicMax() { twin::SetAtomic<T>(twin::Atomic::kMax); }
 template <typename T> inline void SetAtomicMin() { twin::SetAtomic<T>(twin::Atomic::kMin); }
 inline void SetAtomicNone() { twin::ThisCore().atomic = twin::Atomic::kNone; }
+inline void DisableDmaAtomic() { SetAtomicNone(); }  // the newer name
 
 inline void SetMaskCount() { twin::ThisCore().counterMode = true; }
 inline void SetMaskNorm() { twin::ThisCore().counterMode = false; }
@@ -149,6 +150,20 @@ inline void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<
   if (usedCores > call.core.blocks || usedCores < 0)
     call.Problem(true, "block-sync", "usedCores is %d, the launch has %d blocks", usedCores, call.core.blocks);
   if (call.Issue()) twin::BlocksBarrier(usedCores, site);
+}
+
+// A flag between vector cores (mode 0): when all blocks have set it, one wait for it on each goes on.
+template <uint8_t modeId, pipe_t pipe>
+inline void CrossCoreSetFlag(uint16_t flagId, twin::Site site = twin::Site::Here()) {
+  static_assert(modeId == 0, "the twin runs vector cores only: of CrossCoreSetFlag it has mode 0, all vector cores");
+  static_assert(pipe != PIPE_S && pipe != PIPE_ALL, "CrossCoreSetFlag takes neither PIPE_S nor PIPE_ALL");
+  twin::CrossFlagSet(pipe, flagId & 15, site);
+}
+template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
+inline void CrossCoreWaitFlag(uint16_t flagId, twin::Site site = twin::Site::Here()) {
+  static_assert(modeId == 0, "the twin runs vector cores only: of CrossCoreWaitFlag it has mode 0, all vector cores");
+  static_assert(pipe != PIPE_ALL, "CrossCoreWaitFlag does not take PIPE_ALL");
+  twin::CrossFlagWait(flagId & 15, site);
 }
 
 // Writes the 64-byte line of the scalar unit's data cache that holds the tensor's start (or all lines) back to GM, and

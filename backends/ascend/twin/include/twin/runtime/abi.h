@@ -15,7 +15,8 @@ struct Options {
   uint64_t tilingKey, workspaceBytes, tilingBytes;
   const uint8_t* tiling;
   uint32_t blocks, check, autoSync, arch, ubBytes, physicalCores, trace;
-  double timeout;  // seconds; 0 for none
+  double timeout;   // seconds; 0 for none
+  double patience;  // seconds of processor time without a sign that a block will end (watch.h); 0 for the usual
 };
 
 // `jascend_twin_run`: runs a kernel's entry, the arrays in its order. The result is a report as JSON, to be freed with

@@ -5,6 +5,8 @@
 namespace twin {
 inline namespace TWIN_ABI {
 
+constexpr size_t kMostPrinted = 1 << 20;  // bytes a block
+
 TWIN_API Core& ThisCore() { return *tls_core; }
 
 Call::Call(const char* api, pipe_t pipe, Site site) : core(*tls_core), api(api), pipe(pipe), site(site) {
@@ -182,6 +184,7 @@ struct Checker {
   }
 
   bool Run(uint32_t repeats) {
+    CountCall(s);
     GiveUpIfExpired(*s.launch);
     bool ok = !call.skip_;
     bool check = call.core.check;
@@ -231,6 +234,7 @@ struct Checker {
     Argument* argument = s.launch->Find(span.begin, s.launch->guard);
     uint64_t n = span.end - span.begin;
     (o.write ? s.gmWritten : s.gmRead) += n;
+    if (instruction.pipe != PIPE_S) s.copies.store(s.copies.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!check) return;
     if (argument->workspace) {
       if (!o.write || o.atomic) WorkspaceContents(o, span, *argument);
@@ -296,6 +300,28 @@ TWIN_API uint8_t* ScratchBytes(uint64_t bytes) {
   std::vector<uint8_t>& scratch = tls_core->state->scratch;
   if (scratch.size() < bytes) scratch.resize(bytes);
   return scratch.data();
+}
+
+TWIN_API uint64_t GmBytesFrom(uint64_t address) {
+  const Argument* a = tls_core->state->launch->Find(address, 0);
+  return a ? uint64_t(a->base) + a->bytes - address : 0;
+}
+
+// A block's output: whole lines, each after the block that printed it, and no more of it than anybody reads.
+TWIN_API void Print(const char* text) {
+  State& s = *tls_core->state;
+  CountCall(s);
+  GiveUpIfExpired(*s.launch);
+  if (s.printed.size() > kMostPrinted) return;
+  std::string from = Text("[AIV Block %d/%d] ", tls_core->block, tls_core->blocks);
+  for (const char* at = text; *at;) {
+    const char* end = std::strchr(at, '\n');
+    s.printed += from;
+    s.printed.append(at, end ? size_t(end - at) : std::strlen(at));
+    s.printed += '\n';
+    at = end ? end + 1 : at + std::strlen(at);
+  }
+  if (s.printed.size() > kMostPrinted) s.printed += from + "(no more than this is kept)\n";
 }
 
 TWIN_API bool TilingKeyIs(uint64_t key) {

@@ -1,4 +1,4 @@
-// Running a kernel: memory for its arguments, a thread a block, races between blocks, the result as JSON.
+// Running a kernel: memory for its arguments, a thread a block, faults of its own C++, the result as JSON.
 //
 // Arguments are copied to memory of their own with unmapped space around each, so that a stray pointer faults instead
 // of hitting a neighbour, and copied back where the kernel wrote. Block threads flush denormal floats to zero, inputs
@@ -6,6 +6,9 @@
 #pragma once
 #include "twin/runtime/abi.h"
 #include "twin/runtime/check.h"
+#include "twin/runtime/meet.h"
+#include "twin/runtime/races.h"
+#include "twin/runtime/watch.h"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -53,52 +56,6 @@ class Arena {
   uint8_t* base_ = nullptr;
   uint64_t bytes_ = 0;
 };
-
-// ---- blocks meeting ----
-
-inline void Meet(Launch& launch, int32_t blocks, Site site) {
-  Meeting& m = launch.meeting;
-  std::unique_lock<std::mutex> lock(m.mutex);
-  m.target = blocks ? blocks : launch.blocks;
-  uint64_t generation = m.generation;
-  ++m.waiting;
-  bool deserted = m.waiting == m.alive && m.waiting < m.target;  // the others have ended
-  if (deserted)
-    Note(*tls_core->state, "block-sync", site, Text("SyncAll waits for %d blocks, and only %d reach it", m.target, m.waiting));
-  if (deserted || m.waiting == m.target) {
-    m.waiting = 0;
-    ++m.generation;
-    m.arrived.notify_all();
-    return;
-  }
-  m.arrived.wait(lock, [&] { return m.generation != generation || launch.expired; });
-}
-
-TWIN_API void BlocksBarrier(int32_t blocks, Site site) {
-  State& s = *tls_core->state;
-  Launch& launch = *s.launch;
-  ++s.syncs;
-  Trace(s, Step::kSyncAll, PIPE_ALL, PIPE_ALL, 0, "SyncAll", site);
-  if (launch.blocks > launch.physicalCores)
-    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever", launch.blocks,
-                                     launch.physicalCores));
-  Meet(launch, blocks, site);
-  GiveUpIfExpired(launch);
-  ++s.epoch;
-}
-
-inline void LeaveMeeting(Launch& launch) {
-  Meeting& m = launch.meeting;
-  std::lock_guard<std::mutex> lock(m.mutex);
-  --m.alive;
-  if (m.waiting && m.waiting == m.alive && m.waiting < m.target) {
-    Note(*tls_core->state, "block-sync", Site::Here("", 0),
-         Text("a block ended while %d others wait in SyncAll; the device waits for ever", m.waiting));
-    m.waiting = 0;
-    ++m.generation;
-    m.arrived.notify_all();
-  }
-}
 
 // ---- faults of the kernel's own C++ ----
 
@@ -156,134 +113,6 @@ inline void CallEntry(void* entry, Pointer* a, size_t n) {
   if constexpr (N < kMaxArguments) CallEntry<N + 1>(entry, a, n);
 }
 
-// ---- races between blocks ----
-
-struct BlockInterval {
-  uint64_t begin, end;
-  int block;
-  const BlockAccess* access;
-};
-
-inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
-  for (size_t a = 0; a < launch.arguments.size(); ++a) {
-    std::map<uint32_t, std::vector<BlockInterval>> epochs;
-    bool anyWrite = false;
-    for (size_t b = 0; b < states.size(); ++b)
-      for (const BlockAccess& access : states[b].blockAccesses[a]) {
-        anyWrite = anyWrite || access.write;
-        epochs[access.epoch].push_back({access.begin, access.end, int(b), &access});
-      }
-    if (!anyWrite || states.size() < 2) continue;
-    for (auto& [epoch, intervals] : epochs) {
-      std::sort(intervals.begin(), intervals.end(), [](const auto& x, const auto& y) { return x.begin < y.begin; });
-      // Sweep with the furthest-reaching write and the furthest-reaching access of any kind seen so far.
-      const BlockInterval* reach[2][2] = {};  // [write only][best, best of another block]
-      for (const BlockInterval& now : intervals) {
-        const BlockInterval* hit = nullptr;
-        for (const BlockInterval* other : reach[now.access->write ? 0 : 1])
-          if (other && other->block != now.block && other->end > now.begin &&
-              !(other->access->atomic && now.access->atomic) && (other->access->write || now.access->write))
-            hit = other;
-        if (hit) {
-          const Place& here = states[now.block].places[now.access->place];
-          const Place& there = states[hit->block].places[hit->access->place];
-          uint64_t base = uint64_t(launch.arguments[a].base);
-          Finding finding;
-          finding.kind = "block-race";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = now.block;
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, hit->begin) - base;
-          finding.end = std::min(now.end, hit->end) - base;
-          finding.message = Text("%s of block %d %s [%llu, %llu) of %s, which %s of block %d (line %d) %s, and no SyncAll is between",
-                                 here.api, now.block, now.access->write ? "writes" : "reads",
-                                 (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str(),
-                                 there.api, hit->block, there.line, hit->access->write ? "writes" : "reads");
-          out.push_back(std::move(finding));
-        }
-        for (int writeOnly = 0; writeOnly < 2; ++writeOnly) {
-          if (writeOnly && !now.access->write) continue;
-          const BlockInterval*& best = reach[writeOnly][0];
-          const BlockInterval*& second = reach[writeOnly][1];
-          if (!best || now.end > best->end) {
-            if (best && best->block != now.block) second = best;
-            best = &now;
-          } else if (now.block != best->block && (!second || now.end > second->end)) {
-            second = &now;
-          }
-        }
-      }
-    }
-  }
-}
-
-// Bytes that the scalar unit of one block stored and left in its cache, touched by another block after a SyncAll.
-inline void FindStaleStores(std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
-  struct Store {
-    uint64_t begin;
-    int block;
-    const BlockAccess* access;
-  };
-  for (size_t a = 0; a < launch.arguments.size(); ++a) {
-    std::vector<Store> stores;
-    for (size_t b = 0; b < states.size(); ++b)
-      for (const BlockAccess& access : states[b].blockAccesses[a])
-        if (access.cached || access.cleaned) stores.push_back({access.begin, int(b), &access});
-    if (stores.empty()) continue;
-    std::sort(stores.begin(), stores.end(), [](const Store& x, const Store& y) { return x.begin < y.begin; });
-    // Two blocks that store to one line write the whole line back, each over the other's part.
-    for (size_t k = 1; k < stores.size(); ++k) {
-      const Store &one = stores[k - 1], &two = stores[k];
-      if (one.block == two.block || one.begin / 64 != two.begin / 64 || one.access->epoch != two.access->epoch) continue;
-      const Place& here = states[two.block].places[two.access->place];
-      const Place& there = states[one.block].places[one.access->place];
-      Finding finding;
-      finding.kind = "data-cache";
-      finding.file = here.file;
-      finding.line = here.line;
-      finding.otherFile = there.file;
-      finding.otherLine = there.line;
-      finding.block = two.block;
-      finding.buffer = Name(launch.arguments[a]);
-      finding.begin = two.begin / 64 * 64 - uint64_t(launch.arguments[a].base);
-      finding.end = finding.begin + 64;
-      finding.message = Text("%s of block %d and %s of block %d (line %d) store to one 64-byte cache line [%llu, %llu) of %s: one "
-                             "overwrites the other's", here.api, two.block, there.api, one.block, there.line,
-                             (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str());
-      out.push_back(std::move(finding));
-    }
-    for (size_t b = 0; b < states.size(); ++b)
-      for (const BlockAccess& now : states[b].blockAccesses[a]) {
-        uint64_t from = now.begin < 64 ? 0 : now.begin - 64;  // a store lies within one line
-        auto it = std::lower_bound(stores.begin(), stores.end(), from, [](const Store& x, uint64_t at) { return x.begin < at; });
-        for (; it != stores.end() && it->begin < now.end; ++it) {
-          const BlockAccess& store = *it->access;
-          bool left = store.cached || store.cleaned > now.epoch - 1;
-          if (it->block == int(b) || now.write || store.epoch >= now.epoch || store.end <= now.begin || !left) continue;
-          const Place& here = states[b].places[now.place];
-          const Place& there = states[it->block].places[store.place];
-          Finding finding;
-          finding.kind = "data-cache";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = int(b);
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, store.begin) - uint64_t(launch.arguments[a].base);
-          finding.end = std::min(now.end, store.end) - uint64_t(launch.arguments[a].base);
-          finding.message = Text("%s of block %d reads %s, and what %s of block %d (line %d) stored there is still in that block's "
-                                 "data cache: call DataCacheCleanAndInvalid before the SyncAll", here.api, int(b),
-                                 finding.buffer.c_str(), there.api, it->block, there.line);
-          out.push_back(std::move(finding));
-        }
-      }
-  }
-}
-
 // ---- JSON ----
 
 inline void Quote(std::string& out, const std::string& text) {
@@ -333,6 +162,10 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
     out += "}}";
   }
   out += "}";
+  if (!s.printed.empty()) {
+    out += ",\"printed\":";
+    Quote(out, s.printed);
+  }
   if (s.tracing) {
     out += ",\"places\":[";
     for (size_t i = 0; i < s.places.size(); ++i) {
@@ -363,6 +196,7 @@ inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check,
   s.autoSync = autoSync;
   s.gmWrites.resize(launch.arguments.size());
   s.blockAccesses.resize(launch.arguments.size());
+  s.firstOpen.resize(launch.arguments.size());
   size_t room = RoundUp(ubBytes, 4096), history = RoundUp((ubBytes / kGranule + 1) * sizeof(Access), 64);
   s.ub = s.pages.Map(2 * room + 4 * history);
   std::memset(s.ub, 0xff, ubBytes);  // NaN, so that what is read unwritten shows
@@ -405,7 +239,7 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
     const Place& last = s.places.back();
     Site site = Site::Here(last.file ? last.file : "", last.line);
     if (signal == kTimeout || signal == SIGUSR2)
-      Always(s, "timeout", site, "the kernel does not end in the time given; the last place it came to for the first time is this");
+      Always(s, "timeout", site, launch.why + "; the last place it came to for the first time is this");
     else
       Always(s, "crash", site,
              Text("the kernel's own code stops with %s (signal %d), some time after this line",
@@ -421,21 +255,10 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
   tls_core = nullptr;
   stack.ss_flags = SS_DISABLE;
   sigaltstack(&stack, nullptr);
+  s.ended = true;
   std::lock_guard<std::mutex> lock(launch.doneMutex);
   ++launch.done;
   launch.doneChanged.notify_all();
-}
-
-// Ends blocks that take longer than `seconds`: at their next API call, or by a signal if they make none.
-inline void Watch(Launch& launch, std::vector<std::thread>& threads, double seconds) {
-  auto finished = [&] { return launch.done == launch.blocks; };
-  auto limit = [](double s) { return std::chrono::duration<double>(s); };
-  std::unique_lock<std::mutex> lock(launch.doneMutex);
-  if (launch.doneChanged.wait_for(lock, limit(seconds), finished)) return;
-  launch.expired = true;
-  launch.meeting.arrived.notify_all();
-  while (!launch.doneChanged.wait_for(lock, limit(1.0), finished))
-    for (std::thread& thread : threads) pthread_kill(thread.native_handle(), SIGUSR2);
 }
 
 inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, const Options& options) {
@@ -443,7 +266,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   launch.blocks = int(options.blocks);
   launch.arch = options.arch;
   launch.physicalCores = int(options.physicalCores);
-  launch.meeting.alive = launch.blocks;
+  StartMeeting(launch);
   std::vector<uint32_t> slot(count);
   for (uint32_t i = 0; i < count; ++i) {
     if (arrays[i].alias != i) {
@@ -504,12 +327,13 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   }
   for (uint32_t b = 0; b < options.blocks; ++b)
     threads.emplace_back([&, b] { RunBlock(entry, cores[b], states[b], launch, pointers); });
-  if (options.timeout > 0) Watch(launch, threads, options.timeout);
+  Watch(launch, states, threads, options.timeout, options.patience > 0 ? options.patience : kPatience);
   for (std::thread& thread : threads) thread.join();
 
   std::vector<Finding> findings;
   for (State& s : states)
     for (Finding& f : s.findings) findings.push_back(std::move(f));
+  FindFlagsLeft(launch, options.check != 0, findings);
   FindBlockRaces(states, launch, findings);
   FindStaleStores(states, launch, findings);
   bool readOnlyWritten = false;

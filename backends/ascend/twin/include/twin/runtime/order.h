@@ -211,13 +211,14 @@ inline void OrderGm(State& s, const Instruction& i, size_t argument, uint64_t be
   if (!log.empty()) {
     BlockAccess& last = log.back();
     bool sameLine = !last.cached || begin % 64;  // stores through the cache are cleaned by the line
-    if (last.write == write && last.atomic == atomic && last.epoch == s.epoch && last.place == i.place &&
-        last.end == begin && sameLine && !last.cleaned) {
+    if (last.write == write && last.atomic == atomic && last.epoch == s.epoch && last.until == kOpen && last.flag < 0 &&
+        last.place == i.place && last.end == begin && sameLine && !last.cleaned) {
       last.end = end;
+      last.sequence = i.sequence;
       return;
     }
   }
-  log.push_back({begin, end, s.epoch, i.place, write, atomic, write && i.pipe == PIPE_S, 0});
+  log.push_back({begin, end, s.epoch, i.place, i.sequence, write, atomic, write && i.pipe == PIPE_S});
 }
 
 // ---- events ----
@@ -235,6 +236,7 @@ inline bool CheckEventId(State& s, const char* what, pipe_t from, pipe_t to, int
 
 TWIN_API void EventSet(pipe_t from, pipe_t to, int id, Site site) {
   State& s = *tls_core->state;
+  CountCall(s);
   ++s.flags;
   if (!CheckEventId(s, "SetFlag", from, to, id, site)) return;
   Event& event = s.events[from][to][id];
@@ -250,6 +252,7 @@ TWIN_API void EventSet(pipe_t from, pipe_t to, int id, Site site) {
 
 TWIN_API void EventWait(pipe_t from, pipe_t to, int id, Site site) {
   State& s = *tls_core->state;
+  CountCall(s);
   GiveUpIfExpired(*s.launch);
   ++s.flags;
   if (!CheckEventId(s, "WaitFlag", from, to, id, site)) return;
@@ -288,6 +291,7 @@ TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site) {
 
 TWIN_API void Barrier(pipe_t pipe, Site site) {
   State& s = *tls_core->state;
+  CountCall(s);
   GiveUpIfExpired(*s.launch);
   ++s.barriers;
   Trace(s, Step::kBarrier, pipe, pipe, 0, "PipeBarrier", site);

@@ -79,13 +79,20 @@ struct GmAccess {
 };
 using GmIntervals = std::map<uint64_t, GmAccess>;
 
-// What a block did to an argument between two SyncAlls, for races between blocks.
+// How often all blocks of a launch have met (in SyncAll, or through a flag between cores) is the number of an epoch.
+constexpr uint32_t kOpen = ~0u;
+constexpr int kCrossFlags = 16;
+
+// What a block did to an argument from one meeting to another, for races between blocks.
 struct BlockAccess {
   uint64_t begin, end;
-  uint32_t epoch, place;
+  uint32_t epoch, place, sequence;
   bool write, atomic;
-  bool cached = false;  // a store of the scalar unit that is in its data cache only
+  bool cached;           // a store of the scalar unit that is in its data cache only
   uint32_t cleaned = 0;  // the epoch in which it was written back
+  uint32_t until = kOpen;  // the first epoch in which it is surely complete,
+  int8_t flag = -1;        // or that of the meeting through this flag,
+  uint32_t nth = 0;        // the nth time that this block sets it
 };
 
 // A 64-byte line of GM in the scalar unit's data cache.
@@ -168,6 +175,8 @@ struct State {
   Event events[kPipes][kPipes][kEventIds];
   std::vector<GmIntervals> gmWrites, gmReads[kPipes];  // by argument
   std::vector<std::vector<BlockAccess>> blockAccesses;  // by argument
+  std::vector<size_t> firstOpen;                        // by argument: those before it have their end
+  uint32_t flagsSet[kCrossFlags] = {};
   uint32_t epoch = 0;
   std::unordered_map<uint64_t, CacheLine> cache;  // by address / 64
 
@@ -177,23 +186,35 @@ struct State {
   bool tracing = false;
   uint32_t serials = 0;
   std::vector<TraceStep> trace;
+  std::string printed;
   int keysAsked = 0, keysTaken = 0;
+  std::atomic<bool> ended{false};
+  std::atomic<uint64_t> calls{0}, copies{0};  // of the API; of it, to and from GM (see watch.h)
   Site firstKey = Site::Here();
 };
 
-// All blocks of a launch meet here.
+// All blocks of a launch meet here (see meet.h).
 struct Meeting {
+  struct Flag {
+    std::vector<uint32_t> set, taken;  // by block
+    std::vector<uint32_t> epochs;      // the epoch that each meeting through it began
+  };
   std::mutex mutex;
-  std::condition_variable arrived;
-  int waiting = 0, target = 0, alive = 0;
+  std::condition_variable changed;
+  int alive = 0, blocked = 0;  // blocks that run; those of them that wait for others
+  int waiting = 0, target = 0;  // in SyncAll
   uint64_t generation = 0;
+  uint32_t epoch = 0;
+  Flag flags[kCrossFlags];
+  std::vector<int> waitsFor;  // by block: the flag, or -1
 };
 
 struct Launch {
   std::vector<Argument> arguments;  // arrays, then the workspace, then the tiling
   std::mutex atomics;
   Meeting meeting;
-  std::atomic<bool> expired{false};  // blocks still running give up at their next API call
+  std::atomic<bool> expired{false};  // blocks still running give up at their next API call,
+  std::string why;                   // for this reason
   std::mutex doneMutex;
   std::condition_variable doneChanged;
   int done = 0;
@@ -214,6 +235,9 @@ struct Launch {
 inline thread_local Core* tls_core = nullptr;
 inline thread_local sigjmp_buf* tls_escape = nullptr;  // out of the kernel, while it runs
 constexpr int kTimeout = 1000;                          // beside signal numbers
+
+// One more call of the API.
+inline void CountCall(State& s) { s.calls.store(s.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
 inline void GiveUpIfExpired(const Launch& launch) {
   if (launch.expired.load(std::memory_order_relaxed) && tls_escape) siglongjmp(*tls_escape, kTimeout);
