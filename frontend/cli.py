@@ -198,6 +198,9 @@ def twin(
     target: TargetName = "ascend910b",
     define: Annotated[list[str] | None, typer.Option(metavar="A=B", help="a preprocessor definition")] = None,
     include: Annotated[list[Path] | None, typer.Option(metavar="DIR", help="a directory with headers")] = None,
+    before: Annotated[
+        list[Path] | None, typer.Option(metavar="HEADER", help="a header to read before the source, such as its tiling's")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0.001, help="end the kernel after this")
     ] = None,
@@ -210,7 +213,7 @@ def twin(
     from jascend import cli_twin
 
     run = cli_twin.run(
-        kernel, entry, array or [], tiling, define or [], include or [], target,
+        kernel, entry, array or [], tiling, define or [], include or [], before or [], target,
         tiling_key=tiling_key, workspace_bytes=workspace, blocks=blocks, timeout=timeout,
     )  # fmt: skip
     if as_json:

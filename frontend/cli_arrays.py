@@ -105,9 +105,7 @@ def _check_fill(spec: ArraySpec) -> None:
     try:
         values = [_number(bounds[1]), _number(bounds[2])] if bounds else [_number(fill)]
     except ValueError:
-        raise BadSpec(
-            f"{name}: unknown contents '{fill}' (there are {_FILLS})"
-        ) from None
+        raise BadSpec(f"{name}: unknown contents '{fill}' (there are {_FILLS})") from None
     if bounds and values[0] > values[1]:
         raise BadSpec(f"{name}: {bounds[1]} is above {bounds[2]}")
     if spec.dtype.kind in "iu":

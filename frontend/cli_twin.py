@@ -24,6 +24,7 @@ def run(
     tiling: str | None,
     defines: Sequence[str],
     include_dirs: Sequence[Path],
+    headers: Sequence[Path],
     target: str,
     **options,
 ) -> twin.Run:
@@ -34,6 +35,9 @@ def run(
     for directory in include_dirs:
         if not directory.is_dir():
             raise usage(f"--include: no directory '{directory}'")
+    for header in headers:
+        if not header.is_file():
+            raise usage(f"--before: no file '{header}'")
     try:
         values = [cli_arrays.parse(text).array(seed) for seed, text in enumerate(arrays)]
     except cli_arrays.BadSpec as error:
@@ -43,7 +47,7 @@ def run(
     definitions = dict(map(_definition, defines))
     try:
         with working(f"compiling {kernel}"):
-            library = twin.build(kernel, include_dirs, definitions, target)
+            library = twin.build(kernel, include_dirs, definitions, target, headers)
         return run_kernels(f"running {name}", library.launch, name, values, tiling=data, **options)
     except (twin.CompilerNotFound, twin.CompileError, MemoryError) as error:
         raise Problem(str(error)) from error
@@ -78,11 +82,12 @@ def _definition(text: str) -> tuple[str, str]:
 
 
 def data(run: twin.Run) -> dict:
-    return {"findings": [asdict(finding) for finding in run.findings], "report": run.report}
+    findings = [asdict(finding) for finding in run.findings]
+    return {"findings": findings, "printed": run.printed, "report": run.report}
 
 
 def show(run: twin.Run) -> None:
-    """The findings, and a table of what each pipe did."""
+    """What the kernel printed, a table of what each pipe did, and the findings."""
     total, blocks = run.report["total"], run.report["blocks"]
     table = Table("pipe", title=f"{len(blocks)} block{'s' * (len(blocks) != 1)}", title_justify="left")
     for column in ("instructions", "repeats", "bytes"):
@@ -92,6 +97,7 @@ def show(run: twin.Run) -> None:
         cells = (sum(count.get(key, 0) for count in counts) for key in ("instructions", "repeats", "bytes"))
         table.add_row(pipe, *(f"{cell:,}" if cell else "" for cell in cells))
     out = console()
+    out.print(run.printed, markup=False, end="")
     out.print(table)
     out.print(f"GM: {total['gm_read_bytes']:,} bytes read, {total['gm_write_bytes']:,} written", markup=False)
     for finding in run.findings:

@@ -208,6 +208,19 @@ def test_a_sound_kernel(run, tmp_path):
     assert out.endswith("no findings\n")
 
 
+def test_what_a_kernel_prints_and_a_header_read_before_it(run, tmp_path):
+    (tmp_path / "value.h").write_text("constexpr int kValue = 7;\n")
+    (tmp_path / "tell.cpp").write_text(
+        '#include "kernel_operator.h"\nextern "C" __global__ __aicore__ void tell(GM_ADDR workspace, GM_ADDR tiling)\n'
+        '{\n    AscendC::printf("the value [%d]\\n", kValue);\n}\n'
+    )
+    status, out, err = run("twin", "tell.cpp", "--before", "value.h", "--blocks", "2")
+    assert (status, err) == (0, "")
+    assert out.count("the value [7]\n") == 2
+    assert json.loads(run("twin", "tell.cpp", "--before", "value.h", "--json")[1])["printed"].endswith("the value [7]\n")
+    assert run("twin", "tell.cpp", "--before", "no.h") == (2, "", "jascend: error: --before: no file 'no.h'\n")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
