@@ -80,7 +80,7 @@ import numpy as np, jax, jax.numpy as jnp, jascend as ja, re
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 mesh = Mesh(np.array(jax.devices()), ("batch",))
 assert mesh.size == 4
-x = np.random.default_rng(0).normal(size=(8, 1500)).astype(np.float32)
+x = np.random.default_rng(0).normal(size=(8, 6500)).astype(np.float32)
 p, k = np.full(8, .8, np.float32), np.full(8, 50, np.int32)
 put = lambda *spec: lambda a: jax.device_put(a, NamedSharding(mesh, P(*spec)))
 by_row = put("batch", None)(x), put("batch")(p), put("batch")(k)
@@ -88,7 +88,9 @@ from_sorted = lambda x, p, k: ja.apply_top_k_top_p_with_sorted(*ja.sort(x), p, k
 expected = np.asarray(ja.apply_top_k_top_p(x, p, k))
 for form in (ja.apply_top_k_top_p, from_sorted):
     compiled = jax.jit(form).lower(*by_row).compile()
-    assert not re.search("all-gather|all-reduce|all-to-all|collective-permute", compiled.as_text())
+    assert not re.search("all-gather|all-to-all|collective-permute", compiled.as_text())
+    # Devices agree on which branch to take: a bit, never a row.
+    assert not [line for line in compiled.as_text().splitlines() if "all-reduce(" in line and "6500" in line]
     np.testing.assert_array_equal(compiled(*by_row), expected)
     mapped = jax.shard_map(form, mesh=mesh, in_specs=(P("batch"),) * 3, out_specs=P("batch"))
     np.testing.assert_array_equal(mapped(x, p, k), expected)

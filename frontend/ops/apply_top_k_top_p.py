@@ -6,7 +6,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching
 
 from jascend.dialect import rules
-from jascend.numerics import bits, blocks, positions, threshold
+from jascend.numerics import bits, blocks, elementary, positions, threshold
 from jascend.ops import _arguments as arguments
 from jascend.ops._primitive import (
     eager,
@@ -157,7 +157,7 @@ def _nucleus_among(keys, floor, p, dtype):
     maximum = bits.float32_of_keys(top, dtype)[..., None, None]
     finite = jnp.abs(top) < bits.infinity_key(dtype)
     candidate = (keys >= floor[..., None, None]) & finite[..., None, None]
-    weights = jnp.where(candidate, jnp.exp(bits.float32_of_keys(keys, dtype) - maximum), 0.0)
+    weights = jnp.where(candidate, elementary.exp_negative(maximum - bits.float32_of_keys(keys, dtype)), 0.0)
 
     cut = 1.0 - bits.float32_of_keys(bits.keys_of(bits.bits_of(p), dtype), dtype)
     limit = cut * blocks.total(weights)
@@ -175,17 +175,8 @@ def _nucleus_among(keys, floor, p, dtype):
 
 def _ties_within(limit, below, each, most):
     """The greatest i up to `most` with `below + i * each <= limit`, or 0 if there is none."""
-    next_exceeds = lambda i: below + _rounded((i + 1).astype(jnp.float32) * each) > limit
+    next_exceeds = lambda i: below + elementary.rounded((i + 1).astype(jnp.float32) * each) > limit
     return threshold.bisect(next_exceeds, jnp.zeros_like(most), most, 32)
-
-
-def _rounded(product):
-    """A non-negative product as float32 rounds it.
-
-    XLA:CPU may contract a multiplication and an addition into one fused operation, or not, depending on what else it
-    compiles; an integer operation in between leaves no choice.
-    """
-    return lax.bitcast_convert_type(jnp.maximum(lax.bitcast_convert_type(product, jnp.int32), 0), jnp.float32)
 
 
 def _leading(mask, number):

@@ -12,7 +12,7 @@ from jax.interpreters import batching
 from jax.sharding import PartitionSpec
 
 from jascend.dialect import rules
-from jascend.numerics import bits, blocks, positions, threshold
+from jascend.numerics import bits, blocks, elementary, positions, threshold
 from jascend.ops import _arguments as arguments
 from jascend.ops._primitive import (
     eager,
@@ -278,7 +278,7 @@ def _top_k(rows, k, size, ks_max, dtype):
 
 
 def _softmax(rows, kept):
-    weights = jnp.where(kept, jnp.exp(rows.value - rows.maximum), 0.0)
+    weights = jnp.where(kept, elementary.exp_negative(rows.maximum - rows.value), 0.0)
     return weights / _wide(blocks.total(weights))
 
 
