@@ -4,11 +4,15 @@ The bodies run on one or two blocks with two arrays of 4096 floats (a0 read, a1 
 `g`, `h` are 4 KB buffers of UB at 0, 4096 and 8192.
 """
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_twin import build, cache, entry  # noqa: F401  (cache is a fixture)
+
+from jascend.backends.ascend import twin
 
 SETUP = """
   GlobalTensor<float> x, y, w;
@@ -30,6 +34,7 @@ FILLED = """
 """
 PAD = "DataCopyPadExtParams<float>{false, 0, 0, 0.0f}"
 CLEAN = "DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>"
+TOPK = "LocalTensor<int32_t> i; LocalTensor<bool> e; TopkTiling t;"
 V_S = "SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0);"
 V_MTE3 = "SetFlag<HardEvent::V_MTE3>(0); WaitFlag<HardEvent::V_MTE3>(0);"
 MTE2_V = "SetFlag<HardEvent::MTE2_V>(0); WaitFlag<HardEvent::MTE2_V>(0);"
@@ -169,6 +174,19 @@ FAULTS = [
           f"y.SetValue(GetBlockIdx() * 16, 1.0f); {CLEAN}(y[GetBlockIdx() * 16]); SyncAll(); if (GetBlockIdx() == 0) DataCopy(g, y[16], 16);",
           "of block 1 (line", blocks=2),
     Fault("cache_line", "data-cache", "y.SetValue(GetBlockIdx(), 1.0f);", "y.SetValue(GetBlockIdx() * 16, 1.0f);", "one 64-byte cache line [0, 64)", blocks=2),
+    Fault("stride", "stride-limit", "WholeReduceSum<float>(f, g, 64, 1, 1, 1, 65536);", "WholeReduceSum<float>(f, g, 64, 1, 1, 1, 65535);", "strides are 1 and 65536"),
+    Fault("pattern", "pattern", "GatherMask(f, g, uint8_t(8), false, 0, {1, 1, 8, 0}, kept);", "GatherMask(f, g, uint8_t(7), false, 0, {1, 1, 8, 0}, kept);", "range is 1 to 7"),
+    Fault("negative_count", "count", "Adds(f, g, 1.0f, -8);", "Adds(f, g, 1.0f, 8);", "count is -8"),
+    Fault("softmax_row", "count", "SoftMaxTiling t; SoftMax<float>(f, g, t, {2, 100, 2, 100});", "SoftMaxTiling t; SoftMax<float>(f, g, t, {2, 104, 2, 100});", "multiple of 32 bytes"),
+    Fault("softmax_scratch", "overlap", "SoftMaxTiling t; SoftMax<float>(f, g, g.ReinterpretCast<uint8_t>(), t, {2, 64, 2, 64});",
+          "SoftMaxTiling t; SoftMax<float>(f, g, h.ReinterpretCast<uint8_t>(), t, {2, 64, 2, 64});", "sharedTmpBuffer"),
+    Fault("topk_count", "count", f"{TOPK} TopK<float>(f, u.ReinterpretCast<int32_t>(), g, i, e, 33, t, {{1, 64, 32}});",
+          f"{TOPK} TopK<float>(f, u.ReinterpretCast<int32_t>(), g, i, e, 32, t, {{1, 64, 32}});", "k is 33"),
+    Fault("topk_row", "count", f"{TOPK} TopK<float>(f, u.ReinterpretCast<int32_t>(), g, i, e, 4, t, {{1, 48, 48}});",
+          f"{TOPK} TopK<float>(f, u.ReinterpretCast<int32_t>(), g, i, e, 4, t, {{1, 64, 48}});", "multiple of 32"),
+    Fault("quant_channels", "count", "AscendQuant(m.ReinterpretCast<int8_t>(), f, g, 1.0f, 48, 96);", "AscendQuant(m.ReinterpretCast<int8_t>(), f, g, 1.0f, 32, 96);", "48 scales"),
+    # ---- what the kernel asserts ----
+    Fault("assert", "assert", "ASSERT(GetBlockNum() > 1 && \"blocks\");", "ASSERT(GetBlockNum() == 1 && \"blocks\");", "GetBlockNum() > 1"),
     # ---- state ----
     Fault("no_init", "not-initialised", "LocalTensor<float> f(TPosition::VECCALC, 0, 64); DataCopy(f, x, 64);", "InitSocState(); LocalTensor<float> f(TPosition::VECCALC, 0, 64); DataCopy(f, x, 64);", "InitSocState", setup=""),
     Fault("atomic_on", "atomic-left-on", "SetAtomicAdd<float>(); DataCopy(y, f, 64);", "SetAtomicAdd<float>(); DataCopy(y, f, 64); SetAtomicNone();"),
@@ -179,6 +197,9 @@ SOUND = {
     "read_then_write_by_v": f"Adds(g, f, 1.0f, 64); {V_S} float v = f.GetValue(3); Duplicate(f, v, 64);",
     "transitive": f"DataCopy(f, x, 64); SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0); Adds(g, f, 1.0f, 64);",
     "through_mte3": f"Duplicate(f, 0.0f, 64); {V_MTE3} DataCopy(y, f, 64); SetFlag<HardEvent::MTE3_V>(0); WaitFlag<HardEvent::MTE3_V>(0); Duplicate(f, 1.0f, 64);",
+    "store_through_mte3": f"f.SetValue(0, 1.0f); SetFlag<HardEvent::S_MTE3>(0); WaitFlag<HardEvent::S_MTE3>(0); DataCopy(y, f, 64);"
+                          " SetFlag<HardEvent::MTE3_S>(0); WaitFlag<HardEvent::MTE3_S>(0); Duplicate(f, 1.0f, 64);",
+    "tbuf_as_queue": "TPipe pipe; TBuf<TPosition::VECCALC> b; pipe.InitBuffer(b, 256); auto t = b.AllocTensor<float>(); Duplicate(t, 0.0f, 64); b.FreeTensor(t);",
     "independent_v": "Duplicate(f, 0.0f, 64); Duplicate(g, 0.0f, 64); Duplicate(f[64], 0.0f, 64);",
     "two_readers": "Adds(g, f, 1.0f, 64); Adds(h, f, 1.0f, 64); DataCopy(y, f, 64);",
     "half_blocks": "f.SetValue(1, 2.0f); Duplicate(g, 0.0f, 8); WholeReduceSum<float>(f[2], h, 64, 1, 1, 1, 8);",
@@ -246,6 +267,14 @@ def test_sound_sibling_is_clean(library, fault):
 def test_sound_code_is_clean(library, name):
     run, _, _ = launch(library, f"sound_{name}")
     assert run.findings == [], run.describe()
+
+
+def test_every_kind_has_a_fault():
+    """Each kind of finding that the README names, apart from those with tests of their own."""
+    table = (Path(twin.__file__).parent / "README.md").read_text().split("| kind | meaning |")[1].split("\n\n")[0]
+    kinds = {kind for line in table.splitlines()[2:] for kind in re.findall(r"`([a-z-]+)`", line.split("|")[1])}
+    elsewhere = {"tiling", "crash", "timeout"}  # test_twin.py, test_twin_device.py
+    assert kinds - elsewhere == {fault.kind for fault in FAULTS}
 
 
 def test_queues_order_the_pipes(library):

@@ -200,12 +200,25 @@ ENDLESS = {
     "no_copies": "volatile bool on = true; while (on) { Adds(f, f, 1.0f, 8); PipeBarrier<PIPE_V>(); }",
     "no_release": "volatile bool on = true; if (me == 0) { while (on) {} } SyncAll();",
 }
+STREAM = """
+  const uint32_t columns = 151936, tile = 8192;
+  GlobalTensor<float> x; x.SetGlobalBuffer((__gm__ float*)a0 + GetBlockIdx() * columns, columns);
+  GlobalTensor<float> z; z.SetGlobalBuffer((__gm__ float*)a1 + GetBlockIdx() * columns, columns);
+  LocalTensor<float> row(TPosition::VECCALC, 0, 8192);
+  InitSocState();
+  for (uint32_t at = 0; at < columns; at += tile) {
+    const uint32_t n = columns - at < tile ? columns - at : tile;
+    DataCopy(row, x[at], n); PipeBarrier<PIPE_ALL>();
+    Adds(row, row, 1.0f, n); PipeBarrier<PIPE_ALL>();
+    for (uint32_t i = 0; i < n; i += 64) DataCopyPad(z[at + i], row[i], DataCopyExtParams{1, 256, 0, 0, 0});
+    PipeBarrier<PIPE_ALL>();
+  }"""
 WORKS = "for (int i = 0; i < 3000; ++i) { DataCopy(y[me * 16], f, 16); PipeBarrier<PIPE_ALL>(); } SyncAll();"
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    text = entry("marked", 0, MARKED) + entry("prints", 1, PRINTS) + entry("works", 1, HEAD + WORKS)
+    text = entry("marked", 0, MARKED) + entry("prints", 1, PRINTS) + entry("works", 1, HEAD + WORKS) + entry("stream", 2, STREAM)
     text += "".join(entry(name, 1, HEAD + "  " + body + "\n  PipeBarrier<PIPE_ALL>();") for name, body in (FLAGS | ENDLESS).items())
     return build(tmp_path_factory.mktemp("device"), text)
 
@@ -266,6 +279,29 @@ def test_an_endless_kernel_is_a_finding_without_a_timeout(kernels, monkeypatch, 
 def test_a_kernel_that_copies_on_is_left_alone(kernels, monkeypatch):
     monkeypatch.setattr(library, "PATIENCE", 0.02)  # seconds; a call takes microseconds, and the whole far longer
     assert flags(kernels, "works", 2)[0] == set()
+
+
+def test_a_large_vocabulary_is_little_work(kernels):
+    """[8, 151936] floats: as many calls as the kernel makes, and memory in proportion to the arrays, with every check on."""
+    code = f"""
+import numpy as np, resource
+from jascend.backends.ascend import twin
+kernels = twin.build({str(kernels.source)!r})
+x = np.ones((8, 151936), np.float32)
+y = np.zeros_like(x)
+kernels.launch("stream", [x[:1], y[:1]], blocks=1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+run = kernels.launch("stream", [x, y], blocks=8)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+assert run.findings == [] and (y == 2).all(), run.describe()
+total = run.report["total"]
+print(grown // 1024, total["gm_read_bytes"], total["gm_write_bytes"], total["instructions"])
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    grown, read, written, instructions = out.split(maxsplit=3)
+    assert int(read) == int(written) == 8 * 151936 * 4
+    assert instructions.strip() == str({"V": 8 * 19, "MTE2": 8 * 19, "MTE3": 8 * 151936 // 64})
+    assert int(grown) < 40  # MB; the arrays take 10, and a core's state 1 or 2
 
 
 def test_the_process_survives(kernels, tmp_path):

@@ -161,7 +161,8 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs)]
-    before = [part for path in includes for part in ("-include", str(path))]
+    # half, uint32_t and the qualifiers are part of the device's language: they need no header there.
+    before = [part for path in ("twin/scalar.h", *includes) for part in ("-include", str(path))]
     arguments = [*flags, *directories, *before, "-x", "c++", str(source)]
 
     def check() -> None:

@@ -23,6 +23,7 @@
 #include "twin/gather.h"
 #include "twin/sort.h"
 #include "twin/highlevel.h"
+#include "twin/functions.h"
 #include "twin/softmax.h"
 #include "twin/topk.h"
 #include "twin/quant.h"

@@ -18,6 +18,9 @@
 #define __gm__
 #define __ubuf__
 #define __inout_pipe__(pipe)
+#define __cube__
+#define __schedmode__(mode)
+#define __tiling_data_ptr__
 #define GM_ADDR __gm__ uint8_t*
 
 // A call's work is compiled once per type, not into every call site: kernels would take seconds longer to build.

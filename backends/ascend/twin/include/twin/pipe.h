@@ -108,7 +108,7 @@ class TQueBind {
   void FreeTensor(LocalTensor<T>& tensor, twin::Site site = twin::Site::Here()) {
     state().Free(tensor.GetPhyAddr(), site);
   }
-  bool VacantInQue() const { return state().queued < depth; }
+  bool VacantInQue() const { return state().queued < (depth ? depth : 1); }
   bool HasTensorInQue() const { return state().queued > 0; }
   int32_t GetTensorCountInQue() const { return state().queued; }
   bool HasIdleBuffer() const {
@@ -119,7 +119,7 @@ class TQueBind {
 
  private:
   friend class TPipe;
-  static_assert(depth >= 1, "a queue has a depth of at least 1");
+  static_assert(depth >= 0, "a queue's depth is not negative");
   // The state lives in the TPipe, which outlives the objects that hold queues.
   twin::QueueState& state() const {
     static thread_local twin::QueueState none;
@@ -150,6 +150,11 @@ class TBuf {
   LocalTensor<T> GetWithOffset(uint32_t count, uint32_t byteOffset) const {
     return LocalTensor<T>::In(position, address_ + byteOffset, count, address_, address_ + bytes_);
   }
+  // The same under the names of queues: there is nothing to wait for and nothing to free.
+  template <typename T>
+  LocalTensor<T> AllocTensor() const { return Get<T>(); }
+  template <typename T>
+  void FreeTensor(LocalTensor<T>&) const {}
 
  private:
   friend class TPipe;

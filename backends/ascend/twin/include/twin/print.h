@@ -110,3 +110,11 @@ inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t du
 }  // namespace AscendC
 
 #define PRINTF(...) AscendC::printf(__VA_ARGS__)
+
+// Assertions are findings, and the kernel goes on: on the device they end it.
+#define ASSERT(condition) \
+  do { if (!(condition)) twin::Report("assert", twin::Site::Here(), "%s does not hold", #condition); } while (false)
+#define ascendc_assert(condition, ...) ASSERT(condition)
+#define ASCENDC_ASSERT(condition, action) ASSERT(condition)
+enum class LogLevel { KERNEL_ERROR, KERNEL_WARN, KERNEL_INFO, KERNEL_DEBUG };
+#define KERNEL_LOG(level, ...) ((void)LogLevel::level, AscendC::printf(__VA_ARGS__))

@@ -20,6 +20,18 @@ enum class RoundMode {
 namespace twin {
 inline namespace TWIN_ABI {
 
+// Constant where the compiler can, for kernels with constants of type half.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_bit_cast)
+#define TWIN_BIT_CAST
+#endif
+#endif
+#ifdef TWIN_BIT_CAST
+#define TWIN_CONSTEXPR constexpr
+template <typename To, typename From>
+constexpr To BitCast(const From& from) { return __builtin_bit_cast(To, from); }
+#else
+#define TWIN_CONSTEXPR
 template <typename To, typename From>
 inline To BitCast(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "BitCast needs equal sizes");
@@ -27,10 +39,11 @@ inline To BitCast(const From& from) {
   std::memcpy(&to, &from, sizeof(To));
   return to;
 }
+#endif
 
 // Branch-free, so that loops over these vectorise. Denormal halves are built by an integer conversion, because block
 // threads flush denormal floats (see runtime/launch.h).
-inline float HalfToFloat(uint16_t h) {
+inline TWIN_CONSTEXPR float HalfToFloat(uint16_t h) {
   uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h & 0x7c00, mantissa = h & 0x3ff;
   uint32_t normal = (uint32_t(h & 0x7fff) << 13) + (112u << 23);
   uint32_t special = 0x7f800000u | (mantissa << 13);
@@ -38,7 +51,7 @@ inline float HalfToFloat(uint16_t h) {
   return BitCast<float>(sign | (exponent == 0 ? small : exponent == 0x7c00 ? special : normal));
 }
 
-inline uint16_t FloatToHalf(float f) {  // to nearest even
+inline TWIN_CONSTEXPR uint16_t FloatToHalf(float f) {  // to nearest even
   uint32_t bits = BitCast<uint32_t>(f), sign = (bits >> 16) & 0x8000, a = bits & 0x7fffffff;
   uint32_t normal = (a + 0xfff + ((a >> 13) & 1) - (112u << 23)) >> 13;
   uint32_t small = BitCast<uint32_t>(BitCast<float>(a) + 0.5f) - 0x3f000000u;  // 0.5f counts in steps of 2^-24
@@ -46,9 +59,9 @@ inline uint16_t FloatToHalf(float f) {  // to nearest even
   return uint16_t(sign | (a >= 0x477ff000u ? big : a < 0x38800000u ? small : normal));
 }
 
-inline float BfloatToFloat(uint16_t b) { return BitCast<float>(uint32_t(b) << 16); }
+inline TWIN_CONSTEXPR float BfloatToFloat(uint16_t b) { return BitCast<float>(uint32_t(b) << 16); }
 
-inline uint16_t FloatToBfloat(float f) {  // to nearest even
+inline TWIN_CONSTEXPR uint16_t FloatToBfloat(float f) {  // to nearest even
   uint32_t bits = BitCast<uint32_t>(f);
   uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return uint16_t((bits & 0x7fffffff) > 0x7f800000u ? ((bits >> 16) | 0x40) : rounded);
@@ -148,15 +161,18 @@ struct half {
   uint16_t bits;
   half() = default;
   template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
-  half(T value) : bits(twin::FloatToHalf(float(value))) {}
-  operator float() const { return twin::HalfToFloat(bits); }
+  TWIN_CONSTEXPR half(T value) : bits(twin::FloatToHalf(float(value))) {}
+  TWIN_CONSTEXPR operator float() const { return twin::HalfToFloat(bits); }
 };
+
+using float16_t = half;
+using float32_t = float;
 
 // Both operands must be half: mixed expressions go through float, as the usual conversions do on the device.
 #define TWIN_HALF_OP(op)                                                                                       \
   template <typename A, typename B,                                                                            \
             typename = std::enable_if_t<std::is_same<A, half>::value && std::is_same<B, half>::value>>         \
-  inline half operator op(A a, B b) {                                                                          \
+  inline TWIN_CONSTEXPR half operator op(A a, B b) {                                                                          \
     return half(float(a) op float(b));                                                                         \
   }
 TWIN_HALF_OP(+)
@@ -175,7 +191,7 @@ struct bfloat16_t {
   uint16_t bits;
   bfloat16_t() = default;
   template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
-  bfloat16_t(T value) : bits(twin::FloatToBfloat(float(value))) {}
+  TWIN_CONSTEXPR bfloat16_t(T value) : bits(twin::FloatToBfloat(float(value))) {}
 #if __NPU_ARCH__ == 3510
   operator float() const { return twin::BfloatToFloat(bits); }
 #endif

@@ -16,11 +16,8 @@ inline namespace TWIN_ABI {
 // What an instruction issued to `pipe` now may rely on.
 inline Clock& ClockAtIssue(State& s, int pipe) {
   Clock& clock = s.clocks[pipe];
-  if (pipe != PIPE_S) {
-    uint32_t own = clock.at[PIPE_S];
-    clock.Join(s.clocks[PIPE_S]);
-    clock.at[PIPE_S] = own;  // stores of the scalar unit need a flag
-  }
+  // Of its own stores the scalar unit's clock has those that a flag told it of, not those that it has only issued.
+  if (pipe != PIPE_S) clock.Join(s.clocks[PIPE_S]);
   return clock;
 }
 
