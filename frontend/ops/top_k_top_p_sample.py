@@ -278,7 +278,8 @@ def _top_k(rows, k, size, ks_max, dtype):
 
 
 def _softmax(rows, kept):
-    weights = jnp.where(kept, elementary.exp_negative(rows.maximum - rows.value), 0.0)
+    below = rows.maximum - rows.value  # NaN in an undefined row, which it makes undefined as a whole
+    weights = jnp.where(kept, jnp.where(jnp.isnan(below), below, elementary.exp_negative(below)), 0.0)
     return weights / _wide(blocks.total(weights))
 
 
