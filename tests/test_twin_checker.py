@@ -74,6 +74,9 @@ FAULTS = [
     Fault("neighbour", "buffer-overflow", "Duplicate(f, 0.0f, 1025);", "Duplicate(f, 0.0f, 1024);", "outside its buffer [0, 4096)"),
     Fault("neighbour_scalar", "buffer-overflow", "g.SetValue(1024, 1);", "g.SetValue(1023, 1);"),
     Fault("neighbour_stride", "buffer-overflow", "Adds(f, g, 1.0f, 64, 16, UnaryRepeatParams{1, 1, 9, 8});", "Adds(f, g, 1.0f, 64, 16, UnaryRepeatParams{1, 1, 8, 8});"),
+    Fault("allocator_capacity", "ub-capacity", "LocalMemAllocator<Hardware::UB> ub; ub.Alloc<float, 49000>(); ub.Alloc<half>(200);",
+          "LocalMemAllocator<Hardware::UB> ub; ub.Alloc<float, 49000>(); auto t = ub.Alloc<TPosition::VECIN, half, 100>(); Duplicate(t, half(0), 100);",
+          "ends at UB byte 196400", setup="  InitSocState();\n"),
     Fault("no_memory", "buffer-overflow", "LocalTensor<float> z; Duplicate(z, 0.0f, 8);", "Duplicate(f, 0.0f, 8);", "never given memory"),
     Fault("select_scratch", "reserved-ub",
           "LocalTensor<float> z(TPosition::VECCALC, 188160, 64); Duplicate(z, 1.0f, 64); PipeBarrier<PIPE_V>(); Select(g, m, f, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);",
@@ -199,6 +202,8 @@ SOUND = {
     "through_mte3": f"Duplicate(f, 0.0f, 64); {V_MTE3} DataCopy(y, f, 64); SetFlag<HardEvent::MTE3_V>(0); WaitFlag<HardEvent::MTE3_V>(0); Duplicate(f, 1.0f, 64);",
     "store_through_mte3": f"f.SetValue(0, 1.0f); SetFlag<HardEvent::S_MTE3>(0); WaitFlag<HardEvent::S_MTE3>(0); DataCopy(y, f, 64);"
                           " SetFlag<HardEvent::MTE3_S>(0); WaitFlag<HardEvent::MTE3_S>(0); Duplicate(f, 1.0f, 64);",
+    "queue_in_place": "TPipe pipe; TQue<TPosition::VECIN, 0> q; pipe.InitBuffer(q, 1, 256); LocalTensor<float> t; q.AllocTensor(t);"
+                      " DataCopy(t, x, 64); q.EnQue(t); q.DeQue(t); Adds(t, t, 1.0f, 64); q.FreeTensor(t);",
     "tbuf_as_queue": "TPipe pipe; TBuf<TPosition::VECCALC> b; pipe.InitBuffer(b, 256); auto t = b.AllocTensor<float>(); Duplicate(t, 0.0f, 64); b.FreeTensor(t);",
     "independent_v": "Duplicate(f, 0.0f, 64); Duplicate(g, 0.0f, 64); Duplicate(f[64], 0.0f, 64);",
     "two_readers": "Adds(g, f, 1.0f, 64); Adds(h, f, 1.0f, 64); DataCopy(y, f, 64);",

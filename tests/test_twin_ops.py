@@ -381,6 +381,10 @@ case("Extract_values", "Extract(y, tmp.ReinterpretCast<uint32_t>(), x0, 4);", [r
 case("Extract_indices", "Extract(tmp.ReinterpretCast<float>(), y, x0, 4);", [runs.view(f32)], runs[:, 1])
 case("GetSortLen", "y.SetValue(0, GetSortLen<float>(100)); y.SetValue(1, GetSortOffset<half>(100));", [], np.array([200, 400], np.int32))
 
+compared = bits_of(np.where(np.arange(64) < 40, a[:64] < b[:64], False))
+case("Compare_register", "Compare(x0, x1, CMPMODE::LT, 40, {1, 1, 1, 8, 8, 8}); PipeBarrier<PIPE_V>(); GetCmpMask(y);",
+     [a[:64], b[:64]], np.append(compared, np.zeros(8, np.uint8)))
+
 # ---- high-level functions ----
 
 

@@ -1,16 +1,16 @@
 """What a host compiler accepts in a kernel and the device compiler does not.
 
-Looks at the source as the preprocessor leaves it, so that what a macro hides is seen and what `#if` takes out is not, and
-only at lines of the user's own files. Source of the rules: the guide's page on the limits of C++ in device code (no
-STL, no dynamic memory, no exceptions, no virtual functions, no run-time type information, no file access); names of `std`
-that public kernels use and the device compiler takes are allowed.
+Looks at the source as the preprocessor leaves it, so that what a macro hides is seen and what `#if` takes out is not,
+and only at lines of the user's own files. Source of the rules: the guide's page on the limits of C++ in device code (no
+STL, no dynamic memory, no exceptions, no virtual functions, no run-time type information, no file access); names of
+`std` that public kernels use and the device compiler takes are allowed.
 """
 
 import re
 from pathlib import Path
 
 # Names of <type_traits> are known by their form; the rest is what headers without a run-time part offer.
-_TRAIT = re.compile(r"(is|has|add|remove|make|enable|conditional|common|integral|underlying|invoke|alignment|aligned)_\w+"
+_TRAIT = re.compile(r"(is|has|add|remove|make|enable|conditional|common|integral|underlying|invoke|alignment)_\w+"
                     r"|\w+_constant|(true|false)_type|conditional|decay(_t)?|void_t|negation(_v)?|conjunction(_v)?"
                     r"|disjunction(_v)?|rank(_v)?|extent(_v)?|u?int(_fast|_least)?(8|16|32|64)_t|u?int(ptr|max)_t")
 _ALLOWED = frozenset(
@@ -29,15 +29,17 @@ _WORDS = {
     **dict.fromkeys(("cout", "cerr", "fopen", "fprintf"), "device code has no files or streams: use AscendC::printf"),
 }
 _HEADERS = frozenset(
-    "algorithm any chrono complex deque exception filesystem forward_list fstream future iomanip ios iosfwd iostream "
-    "istream list map memory mutex new numeric optional ostream queue random regex set sstream stack stdexcept streambuf "
-    "string string_view thread typeinfo unordered_map unordered_set valarray variant vector stdio.h cstdio stdlib.h "
-    "cstdlib unistd.h fcntl.h".split())
-_USED_BY_HABIT = frozenset("algorithm numeric cstdlib stdlib.h cstdio stdio.h string vector typeinfo functional".split())
+    "any chrono complex deque exception filesystem forward_list fstream future iomanip ios iosfwd iostream istream "
+    "list map memory mutex new optional ostream queue random regex set sstream stack stdexcept streambuf string_view "
+    "thread unordered_map unordered_set valarray variant unistd.h fcntl.h".split())
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"((?: \d)*)')
 _TOKEN = re.compile(
-    r'''(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\d[\w.']*|::|[^\s\w]''')
+    r'(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'(?:\\.|[^'\\\n])*'"
+    r"|[A-Za-z_]\w*|\d[\w.']*|::|[^\s\w]"
+)
 
 
 def problems(preprocessed: str, is_users) -> list[str]:
@@ -56,7 +58,7 @@ def problems(preprocessed: str, is_users) -> list[str]:
             entered = marker[2].replace("\\\\", "\\").replace('\\"', '"')
             if users and " 1" in marker[3] and not is_users(entered):
                 name = Path(entered).name
-                if name in _HEADERS - _USED_BY_HABIT:
+                if name in _HEADERS:
                     found[f"{file}:{line}: error: device code cannot use <{name}>: {_instead_of_header(name)}"] = None
             file, line, users = entered, int(marker[1]), is_users(entered)
             continue

@@ -65,7 +65,7 @@ class Run:
             "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
             API. `report["total"]` sums bytes, instructions and repeats over blocks.
         trace: with trace=True one Trace a block, else None.
-        printed: what the kernel printed (`AscendC::printf`, `DumpTensor`), block after block, each line after its block.
+        printed: what the kernel printed (`AscendC::printf`, `DumpTensor`), block after block, each line with its block.
     """
 
     outputs: list
@@ -81,8 +81,9 @@ class Run:
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL")
 STEPS = ("instruction", "set", "wait", "barrier", "sync_all")
-TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("width", "u1"), ("serial", "u4"), ("place", "u4"),
-                        ("repeats", "u4"), ("pieces", "u4"), ("argument", "u4"), ("bytes", "u8"), ("offset", "u8")])
+TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("width", "u1"), ("serial", "u4"),
+                        ("place", "u4"), ("repeats", "u4"), ("pieces", "u4"), ("argument", "u4"), ("bytes", "u8"),
+                        ("offset", "u8")])
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
     Args:
         source: path of the source, which includes "kernel_operator.h".
         include_dirs: further directories to look for headers in.
-        defines: preprocessor definitions, name to value (None or "" for a bare name). `DTYPE_X` defines `ORIG_DTYPE_X` too.
+        defines: preprocessor definitions, name to value (None or "" for a bare name). `DTYPE_X` brings `ORIG_DTYPE_X`.
         target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
         includes: headers to read before the source, such as the one that defines its tiling, which the CANN build
             generates from the host's code.
@@ -233,10 +234,10 @@ class Library:
             check: look for faults. Without, only accesses outside the arrays and UB are still held back.
             auto_sync: take dependences between vector instructions as ordered, as `--cce-auto-sync` orders them.
             trace: also record every instruction, flag and barrier of every block in program order, as `run.trace`.
-            timeout: seconds after which blocks that still run are ended, with a finding "timeout". None leaves it to signs
-                that a kernel will never end, which a sound one does not give however large it is: a block that spends
-                PATIENCE (20 s) of processor time without any call of the API, or four times that without copying to or
-                from GM, or that makes 2**28 calls; and blocks that all wait for each other, at once.
+            timeout: seconds after which blocks that still run are ended, with a finding "timeout". None leaves it to
+                signs that a kernel will never end, which a sound one does not give however large it is: a block that
+                spends PATIENCE (20 s) of processor time without any call of the API, or four times that without
+                copying to or from GM, or that makes 2**28 calls; and blocks that all wait for each other, at once.
 
         Returns:
             A Run with outputs, findings and report.

@@ -53,9 +53,9 @@ def _snake_case(name: str) -> str:
 
 
 _BINARY = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv, ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
+    ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _COMPARE = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
             ast.GtE: operator.ge}  # fmt: skip
@@ -86,7 +86,7 @@ def holds(expression: str, key: int) -> bool:
                 return any(map(value, operands))
             case ast.Compare(left, [op], [right]) if type(op) in _COMPARE:
                 return _COMPARE[type(op)](value(left), value(right))
-        raise ValueError(f"the tiling condition {expression!r} is not one of integers, TILING_KEY_VAR and C++ operators")
+        raise ValueError(f"the tiling condition {expression!r} is not one of integers, TILING_KEY_VAR and operators")
 
     try:
         return bool(value(ast.parse(text.strip(), mode="eval").body))

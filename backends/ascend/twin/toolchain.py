@@ -107,7 +107,7 @@ def included_files(source: Path, include_dirs: tuple[Path, ...]) -> list[Path]:
 
 
 def _run(command: list[str], what: str) -> str:
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise CompileError(f"{what} does not compile:\n{result.stderr or result.stdout}")
     return result.stdout
@@ -152,7 +152,7 @@ def runtime_object() -> Path:
 
 def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...], defines: dict[str, str],
                   arch: int) -> Path:
-    """A kernel's source as a shared object that needs the runtime loaded. `includes` come before the source's first line."""
+    """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source."""
     abi = abi_name()
     flags = [*FLAGS, f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]

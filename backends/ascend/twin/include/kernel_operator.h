@@ -29,3 +29,15 @@
 #include "twin/quant.h"
 #include "twin/print.h"
 #include "twin/tiling.h"
+
+// Names that the device's language has without a namespace.
+using AscendC::EVENT_ID0;
+using AscendC::EVENT_ID1;
+using AscendC::EVENT_ID2;
+using AscendC::EVENT_ID3;
+using AscendC::EVENT_ID4;
+using AscendC::EVENT_ID5;
+using AscendC::EVENT_ID6;
+using AscendC::EVENT_ID7;
+using AscendC::event_t;
+using AscendC::GetTPipePtr;

@@ -19,8 +19,9 @@ struct SubOp { template <typename C> static C Of(C a, C b) { return C(Wrap<C>(a)
 struct MulOp { template <typename C> static C Of(C a, C b) { return C(uint64_t(Wrap<C>(a)) * uint64_t(Wrap<C>(b))); }
                static float Of(float a, float b) { return a * b; } };
 struct DivOp { template <typename C> static C Of(C a, C b) {
-                 if constexpr (std::is_integral<C>::value) return b == 0 ? C(0) : C(b + 1) == 0 && std::is_signed<C>::value ? C(Wrap<C>(0) - Wrap<C>(a)) : C(a / b);
-                 else return a / b;
+    if constexpr (std::is_integral<C>::value)
+      return b == 0 ? C(0) : C(b + 1) == 0 && std::is_signed<C>::value ? C(Wrap<C>(0) - Wrap<C>(a)) : C(a / b);
+    else return a / b;
                } };
 struct MaxOp { template <typename C> static C Of(C a, C b) { return (a > b || a != a) ? a : b; } };
 struct MinOp { template <typename C> static C Of(C a, C b) { return (a < b || a != a) ? a : b; } };
@@ -91,7 +92,8 @@ template <typename T>
 using Local = AscendC::LocalTensor<T>;
 
 template <typename Op, typename T>
-TWIN_OUTLINE void UnaryCount(const char* api, const Local<T>& dst, const Local<T>& src, int32_t count, bool setMask, Site site) {
+TWIN_OUTLINE void UnaryCount(const char* api, const Local<T>& dst, const Local<T>& src, int32_t count, bool setMask,
+                             Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, setMask), bytes = n * sizeof(T);
   uint64_t d = dst.View().address, a = src.View().address;
@@ -176,7 +178,8 @@ TWIN_OUTLINE void BinaryLanes(const char* api, const Local<T>& dst, const Local<
 }  // namespace twin
 
 // The three forms of an API: `count` elements, a bit mask per repeat, the first `mask` lanes of each repeat.
-#define TWIN_TYPES(Name, ...) static_assert(twin::OneOf<T, __VA_ARGS__>, #Name " does not take this type: " #__VA_ARGS__)
+#define TWIN_TYPES(Name, ...)                                                                                          \
+  static_assert(twin::OneOf<T, __VA_ARGS__>, #Name " does not take this type: " #__VA_ARGS__)
 
 #define TWIN_UNARY(Name, ...)                                                                                          \
   template <typename T, bool isSetMask = true>                                                                         \

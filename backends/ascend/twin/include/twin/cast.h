@@ -118,8 +118,8 @@ TWIN_OUTLINE void CastRun(To* __restrict d, const From* a, uint64_t n, float sca
   } else if constexpr (std::is_integral<From>::value) {  // between integers: saturate
     using Limits = std::numeric_limits<To>;
     for (uint64_t i = 0; i < n; ++i) {
-      if constexpr (sizeof(From) == 8) d[i] = a[i] < From(Limits::min()) ? Limits::min() : a[i] > From(Limits::max()) ? Limits::max() : To(a[i]);
-      else d[i] = To(std::min<int64_t>(std::max<int64_t>(a[i], int64_t(Limits::min())), sizeof(To) == 8 ? int64_t(a[i]) : int64_t(Limits::max())));
+      if constexpr (sizeof(To) == 8) d[i] = To(a[i]);
+      else d[i] = To(std::min<int64_t>(std::max<int64_t>(a[i], Limits::min()), Limits::max()));
     }
   } else {  // floats to integers
     for (uint64_t i = 0; i < n; ++i) d[i] = Saturate<To>(RoundWhole(double(Load(a[i])), mode));
@@ -243,8 +243,9 @@ TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, con
   twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
 }
 template <typename T, typename U, bool isSetMask = true>
-TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode, const uint64_t mask,
-                 const twin::Repeat repeat, const UnaryRepeatParams& params, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
+                       const uint64_t mask, const twin::Repeat repeat, const UnaryRepeatParams& params,
+                       twin::Site site = twin::Site::Here()) {
   twin::CastLanes(dst, src, roundMode, mask, repeat, params, isSetMask, site);
 }
 

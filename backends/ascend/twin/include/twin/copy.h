@@ -28,12 +28,24 @@ inline void PutGm(uint64_t to, const uint8_t* from, uint64_t bytes, const Core& 
   }
   AtomicLock(true);
   switch (core.atomicElement) {
-    case Element::kInt8: Combine(static_cast<int8_t*>(target), reinterpret_cast<const int8_t*>(from), bytes, core.atomic); break;
-    case Element::kInt16: Combine(static_cast<int16_t*>(target), reinterpret_cast<const int16_t*>(from), bytes / 2, core.atomic); break;
-    case Element::kInt32: Combine(static_cast<int32_t*>(target), reinterpret_cast<const int32_t*>(from), bytes / 4, core.atomic); break;
-    case Element::kHalf: Combine(static_cast<half*>(target), reinterpret_cast<const half*>(from), bytes / 2, core.atomic); break;
-    case Element::kBfloat16: Combine(static_cast<bfloat16_t*>(target), reinterpret_cast<const bfloat16_t*>(from), bytes / 2, core.atomic); break;
-    case Element::kFloat: Combine(static_cast<float*>(target), reinterpret_cast<const float*>(from), bytes / 4, core.atomic); break;
+    case Element::kInt8:
+      Combine(static_cast<int8_t*>(target), reinterpret_cast<const int8_t*>(from), bytes, core.atomic);
+      break;
+    case Element::kInt16:
+      Combine(static_cast<int16_t*>(target), reinterpret_cast<const int16_t*>(from), bytes / 2, core.atomic);
+      break;
+    case Element::kInt32:
+      Combine(static_cast<int32_t*>(target), reinterpret_cast<const int32_t*>(from), bytes / 4, core.atomic);
+      break;
+    case Element::kHalf:
+      Combine(static_cast<half*>(target), reinterpret_cast<const half*>(from), bytes / 2, core.atomic);
+      break;
+    case Element::kBfloat16:
+      Combine(static_cast<bfloat16_t*>(target), reinterpret_cast<const bfloat16_t*>(from), bytes / 2, core.atomic);
+      break;
+    case Element::kFloat:
+      Combine(static_cast<float*>(target), reinterpret_cast<const float*>(from), bytes / 4, core.atomic);
+      break;
     default: break;
   }
   AtomicLock(false);
@@ -153,8 +165,8 @@ TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 }
 
 // GM to UB by the byte. Each block lands on a 32-byte boundary of UB, preceded and followed by the padding asked for
-// and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if no
-// padding is asked for, and undefined bytes otherwise.
+// and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if
+// no padding is asked for, and undefined bytes otherwise.
 template <typename T>
 TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                         const DataCopyPadExtParams<T>& pad, twin::Site site = twin::Site::Here()) {

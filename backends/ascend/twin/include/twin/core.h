@@ -39,6 +39,7 @@ struct Core {
   bool counterMode = false;
   Atomic atomic = Atomic::kNone;
   Element atomicElement = Element::kOther;
+  uint8_t compareMask[16] = {};  // what Compare without a destination gives
   float deqScale = 0;
   bool deqScaleSet = false;
   uint16_t mergeCounts[4] = {0, 0, 0, 0};  // what the last MrgSort consumed of each list

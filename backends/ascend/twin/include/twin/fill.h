@@ -3,7 +3,8 @@
 #include "twin/cast.h"
 
 #if __NPU_ARCH__ == 3510
-#define TWIN_FILLABLE bool, int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
+#define TWIN_FILLABLE                                                                                                  \
+  bool, int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #define TWIN_RAMPS int8_t, int16_t, half, int32_t, float, int64_t
 #define TWIN_BROADCAST int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #else
@@ -38,7 +39,8 @@ TWIN_OUTLINE void IndexLanes(const Local<T>& dst, T first, M mask, const Repeat&
   if (!call.Issue(lanes.repeats)) return;
   for (uint32_t r = 0; r < lanes.repeats; ++r)
     for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane)
-      if (lanes.Active(r, lane)) Store(*As<T>(call.core.ub + d.At(r, lane)), Compute<T>(Load(first) + Compute<T>(r * lanes.perRepeat + lane)));
+      if (lanes.Active(r, lane))
+        Store(*As<T>(call.core.ub + d.At(r, lane)), Compute<T>(Load(first) + Compute<T>(r * lanes.perRepeat + lane)));
 }
 
 }  // inline namespace
@@ -75,7 +77,8 @@ TWIN_OUTLINE void Duplicate(const LocalTensor<T>& dst, const T& value, uint64_t 
 
 // first, first + 1, ... On 910B the device builds it as a serial chain of one Adds a repeat (see the report).
 template <typename T>
-TWIN_OUTLINE void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count,
+                                 twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(CreateVecIndex, TWIN_RAMPS);
   twin::Call call("CreateVecIndex", PIPE_V, site);
   twin::Touch(call, "dst", true, dst, count);
@@ -108,7 +111,8 @@ TWIN_OUTLINE void ArithProgression(const LocalTensor<T>& dst, const T first, con
   if (!call.Issue(twin::RepeatsOf(n * sizeof(T)))) return;
   T* d = twin::As<T>(call.core.ub + dst.View().address);
   const auto start = twin::Load(first), step = twin::Load(diff);
-  for (uint64_t i = 0; i < n; ++i) twin::Store(d[i], twin::AddOp::Of(start, twin::MulOp::Of(step, twin::Compute<T>(i))));
+  for (uint64_t i = 0; i < n; ++i)
+    twin::Store(d[i], twin::AddOp::Of(start, twin::MulOp::Of(step, twin::Compute<T>(i))));
 }
 template <typename T>
 inline void Arange(const LocalTensor<T>& dst, const T first, const T diff, const int32_t count,
@@ -140,7 +144,8 @@ TWIN_OUTLINE void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, con
 
 // A 16 x 16 matrix of 16-bit elements.
 template <typename T>
-TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                            twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Transpose, int16_t, uint16_t, half);
   twin::Call call("Transpose", PIPE_V, site);
   twin::Touch(call, "src", false, src, 256);
@@ -155,8 +160,9 @@ TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src
 
 // A masked copy within UB, block strides and repeat strides in 32-byte blocks.
 template <typename T, bool isSetMask = true>
-TWIN_OUTLINE void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask, const twin::Repeat repeat,
-                 const CopyRepeatParams& params, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask,
+                       const twin::Repeat repeat, const CopyRepeatParams& params,
+                       twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Copy, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
   twin::Call call("Copy", PIPE_V, site);
   twin::Lanes lanes = twin::LanesOf(call, mask, repeat, 256 / sizeof(T), isSetMask);

@@ -1,5 +1,5 @@
-// Elementwise functions of the high-level API, with or without a buffer for scratch. Each is a sequence of instructions on
-// the device, which approximates; here they are computed in double and rounded once.
+// Elementwise functions of the high-level API, with or without a buffer for scratch. Each is a sequence of instructions
+// on the device, which approximates; here they are computed in double and rounded once.
 #pragma once
 #include "twin/highlevel.h"
 
@@ -15,7 +15,8 @@
   inline void Name(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,                                   \
                    const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount,                               \
                    twin::Site site = twin::Site::Here()) {                                                             \
-    twin::Elementwise<twin::Name##Function>(#Name, steps, true, dstTensor, srcTensor, &sharedTmpBuffer, calCount, site); \
+    twin::Elementwise<twin::Name##Function>(#Name, steps, true, dstTensor, srcTensor, &sharedTmpBuffer, calCount,      \
+                                            site);                                                                     \
   }                                                                                                                    \
   template <typename T, bool isReuseSource = false>                                                                    \
   inline void Name(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const uint32_t calCount,          \
@@ -64,13 +65,15 @@ struct GeluFunction {
 
 namespace AscendC {
 template <typename T, bool highPrecision = false, bool highPerformance = false>
-inline void Gelu(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, const LocalTensor<uint8_t>& sharedTmpBuffer,
-                 const uint32_t dataSize, twin::Site site = twin::Site::Here()) {
+inline void Gelu(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal,
+                 const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t dataSize,
+                 twin::Site site = twin::Site::Here()) {
   twin::Elementwise<twin::GeluFunction>("Gelu", 8, true, dstLocal, srcLocal, &sharedTmpBuffer, dataSize, site);
 }
 template <typename T, bool highPrecision = false, bool highPerformance = false>
 inline void Gelu(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLocal, const uint32_t dataSize,
                  twin::Site site = twin::Site::Here()) {
-  twin::Elementwise<twin::GeluFunction>("Gelu", 8, true, dstLocal, srcLocal, (const LocalTensor<uint8_t>*)nullptr, dataSize, site);
+  twin::Elementwise<twin::GeluFunction>("Gelu", 8, true, dstLocal, srcLocal, (const LocalTensor<uint8_t>*)nullptr,
+                                        dataSize, site);
 }
 }  // namespace AscendC

@@ -50,7 +50,8 @@ TWIN_OUTLINE uint64_t Compact(Call& call, const Local<T>& dst, const Local<T>& s
 
 #if __NPU_ARCH__ == 3510
 #define TWIN_COMPACTABLE int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
-#define TWIN_GATHERABLE int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
+#define TWIN_GATHERABLE                                                                                                \
+  int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #define TWIN_BLOCK_GATHERABLE TWIN_GATHERABLE
 #else
 #define TWIN_COMPACTABLE int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float

@@ -26,8 +26,8 @@ namespace twin {
 inline namespace TWIN_ABI {
 
 template <const AscendC::CumSumConfig& config, typename T>
-TWIN_OUTLINE void CumSumRun(const Local<T>& dst, const Local<T>& lastRow, const Local<T>& src, const Local<uint8_t>* tmp,
-                      const AscendC::CumSumInfo& info, Site site) {
+TWIN_OUTLINE void CumSumRun(const Local<T>& dst, const Local<T>& lastRow, const Local<T>& src,
+                            const Local<uint8_t>* tmp, const AscendC::CumSumInfo& info, Site site) {
   TWIN_TYPES(CumSum, half, float);
   static_assert(config.algorithm == AscendC::CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE,
                 "the twin has the line-by-line algorithm of CumSum only");
@@ -57,7 +57,8 @@ TWIN_OUTLINE void CumSumRun(const Local<T>& dst, const Local<T>& lastRow, const 
   if (tmp) call.Undefined(tmp->View().address, scratch);
   for (uint64_t i = 0; i < n; ++i) Store(d[i], sums[i]);
   T* l = As<T>(ub + lastRow.View().address);
-  for (uint64_t i = 0; i < last; ++i) Store(l[i], config.isLastAxis ? sums[i * columns + columns - 1] : sums[n - columns + i]);
+  for (uint64_t i = 0; i < last; ++i)
+    Store(l[i], config.isLastAxis ? sums[i * columns + columns - 1] : sums[n - columns + i]);
 }
 
 }  // inline namespace
@@ -86,7 +87,8 @@ inline namespace TWIN_ABI {
 struct SigmoidOp { static float Of(float a) { return 1.0f / (1.0f + ExpFloat(-a)); } };
 struct RoundOp { static float Of(float a) { return float(RoundWhole(a, AscendC::RoundMode::CAST_RINT)); } };
 
-// An elementwise function of `steps` instructions with a buffer for scratch (or none), which must not overlap the others.
+// An elementwise function of `steps` instructions with a buffer for scratch (or none), which must not overlap the
+// others.
 template <typename Op, typename T>
 TWIN_OUTLINE void Elementwise(const char* api, uint32_t steps, bool inPlace, const Local<T>& dst, const Local<T>& src,
                               const Local<uint8_t>* tmp, uint32_t count, Site site) {
@@ -125,14 +127,16 @@ inline void Sigmoid(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
 
 // To the nearest whole number, halves to the even one.
 template <typename T, bool isReuseSource = false>
-inline void Round(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
-                  const uint32_t calCount, twin::Site site = twin::Site::Here()) {
+inline void Round(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
+                  const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount,
+                  twin::Site site = twin::Site::Here()) {
   twin::Elementwise<twin::RoundOp>("Round", 2, true, dstTensor, srcTensor, &sharedTmpBuffer, calCount, site);
 }
 template <typename T, bool isReuseSource = false>
 inline void Round(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const uint32_t calCount,
                   twin::Site site = twin::Site::Here()) {
-  twin::Elementwise<twin::RoundOp>("Round", 2, true, dstTensor, srcTensor, (const LocalTensor<uint8_t>*)nullptr, calCount, site);
+  twin::Elementwise<twin::RoundOp>("Round", 2, true, dstTensor, srcTensor, (const LocalTensor<uint8_t>*)nullptr,
+                                   calCount, site);
 }
 
 #if __NPU_ARCH__ == 3510

@@ -137,7 +137,8 @@ inline uint64_t CountOf(Call& call, int64_t count, bool setMask) {
 }
 
 // In-place is allowed where source and destination coincide; a partial overlap feeds results back into the operands.
-inline void CheckOverlap(Call& call, const char* name, uint64_t dst, uint64_t dstBytes, uint64_t src, uint64_t srcBytes) {
+inline void CheckOverlap(Call& call, const char* name, uint64_t dst, uint64_t dstBytes, uint64_t src,
+                         uint64_t srcBytes) {
   if (dst != src && dst < src + srcBytes && src < dst + dstBytes)
     call.Problem(false, "overlap", "dst [%llu, %llu) and %s [%llu, %llu) of UB overlap without coinciding",
                  (unsigned long long)dst, (unsigned long long)(dst + dstBytes), name, (unsigned long long)src,

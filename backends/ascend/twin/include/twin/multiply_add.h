@@ -44,8 +44,9 @@ TWIN_OUTLINE void AccumulateCount(const char* api, const Local<T>& dst, const Lo
 }
 
 template <typename Op, typename T, typename U, typename M>
-TWIN_OUTLINE void AccumulateLanes(const char* api, const Local<T>& dst, const Local<U>& src0, const Local<U>& src1, M mask,
-                                  const Repeat& repeat, const AscendC::BinaryRepeatParams& p, bool setMask, Site site) {
+TWIN_OUTLINE void AccumulateLanes(const char* api, const Local<T>& dst, const Local<U>& src0, const Local<U>& src1,
+                                  M mask, const Repeat& repeat, const AscendC::BinaryRepeatParams& p, bool setMask,
+                                  Site site) {
   Call call(api, PIPE_V, site);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / kWider<T, U>, setMask);
   Walk d{dst.View().address, sizeof(T), p.dstBlkStride, p.dstRepStride};
@@ -73,7 +74,8 @@ TWIN_OUTLINE void AxpyLanes(const Local<T>& dst, const Local<U>& src, U scalar, 
   Touch(call, "dst", true, dst.View(), d, lanes);
   const double s = Load(scalar);
   if (call.Issue(lanes.repeats))
-    WalkLanes(call.core, lanes, d, a, [=](uint8_t* x, uint8_t* y, uint64_t n) { AccumulateScalar(As<T>(x), As<U>(y), s, n); });
+    WalkLanes(call.core, lanes, d, a,
+              [=](uint8_t* x, uint8_t* y, uint64_t n) { AccumulateScalar(As<T>(x), As<U>(y), s, n); });
 }
 
 }  // inline namespace

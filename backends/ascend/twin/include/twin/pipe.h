@@ -52,8 +52,8 @@ struct QueueState {
       if (buffers[i].released.set) StampWait(buffers[i].released, producer);
       return i;
     }
-    Report("queue", site, "AllocTensor finds no free buffer: all %d are in use and none was freed; the device waits for ever",
-           count);
+    Report("queue", site,
+           "AllocTensor finds no free buffer: all %d are in use and none was freed; the device waits for ever", count);
     return next;
   }
   void EnQue(uint64_t address, Site site) {
@@ -78,7 +78,8 @@ struct QueueState {
   }
   void Free(uint64_t address, Site site) {
     int i = Find(address);
-    if (i < 0 || !buffers[i].taken) return Report("queue", site, "FreeTensor of a tensor that is not allocated from this queue");
+    if (i < 0 || !buffers[i].taken)
+      return Report("queue", site, "FreeTensor of a tensor that is not allocated from this queue");
     if (buffers[i].queued) return Report("queue", site, "FreeTensor of a tensor that is still in the queue");
     buffers[i].taken = false;
     if (producer != consumer) StampSet(buffers[i].released, consumer);
@@ -95,15 +96,28 @@ class TPipe;
 template <TPosition src, TPosition dst, int32_t depth, auto mask = 0>
 class TQueBind {
  public:
+  // A queue of depth 0 hands its tensors over in place: the forms with an argument.
   template <typename T>
-  LocalTensor<T> AllocTensor(twin::Site site = twin::Site::Here()) { return At<T>(state().Alloc(site)); }
+  LocalTensor<T> AllocTensor(twin::Site site = twin::Site::Here()) {
+    static_assert(depth >= 1, "a queue of depth 0 takes AllocTensor(tensor) and DeQue(tensor)");
+    return At<T>(state().Alloc(site));
+  }
+  template <typename T>
+  void AllocTensor(LocalTensor<T>& tensor, twin::Site site = twin::Site::Here()) {
+    tensor = At<T>(state().Alloc(site));
+  }
   template <typename T>
   bool EnQue(const LocalTensor<T>& tensor, twin::Site site = twin::Site::Here()) {
     state().EnQue(tensor.GetPhyAddr(), site);
     return true;
   }
   template <typename T>
-  LocalTensor<T> DeQue(twin::Site site = twin::Site::Here()) { return At<T>(state().DeQue(site)); }
+  LocalTensor<T> DeQue(twin::Site site = twin::Site::Here()) {
+    static_assert(depth >= 1, "a queue of depth 0 takes AllocTensor(tensor) and DeQue(tensor)");
+    return At<T>(state().DeQue(site));
+  }
+  template <typename T>
+  void DeQue(LocalTensor<T>& tensor, twin::Site site = twin::Site::Here()) { tensor = At<T>(state().DeQue(site)); }
   template <typename T>
   void FreeTensor(LocalTensor<T>& tensor, twin::Site site = twin::Site::Here()) {
     state().Free(tensor.GetPhyAddr(), site);
@@ -256,7 +270,9 @@ class TPipe {
     for (int i = 0; i < queues_; ++i) {
       int taken = 0;
       for (int k = 0; k < all_[i].count; ++k) taken += all_[i].buffers[k].taken;
-      if (taken) twin::Report("tensor-not-freed", all_[i].made, "%d tensors of this queue were allocated and never freed", taken);
+      if (taken)
+        twin::Report("tensor-not-freed", all_[i].made, "%d tensors of this queue were allocated and never freed",
+                     taken);
     }
   }
   uint64_t used_ = 0;

@@ -55,8 +55,8 @@ TWIN_OUTLINE void Dump(const T* data, uint32_t count, const char* position, unsi
                        const AscendC::ShapeInfo& shape) {
   static thread_local char text[kMostOfOneCall];
   char *to = text, *end = text + sizeof(text);
-  Dumped(to, end, "DumpTensor: desc=%u, addr=0x%llx, data_type=%s, position=%s, dump_size=%u\n", desc, address, NameOf<T>(),
-         position, count);
+  Dumped(to, end, "DumpTensor: desc=%u, addr=0x%llx, data_type=%s, position=%s, dump_size=%u\n", desc, address,
+         NameOf<T>(), position, count);
   AscendC::ShapeInfo s = shape;
   if (!s.shapeDim) s.shape[0] = count, s.shapeDim = 1;
   uint64_t total = 1;
@@ -96,15 +96,19 @@ inline void printf(const __gm__ char* fmt, Args&&... args) {
 
 // The tensor's contents now. What is under way on other pipes is not waited for, and the checker does not look at it.
 template <typename T>
-inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, const ShapeInfo& shapeInfo = {}) {
+inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
+                       const ShapeInfo& shapeInfo = {}) {
   const twin::Core& core = twin::ThisCore();
   const uint64_t at = tensor.View().address, room = at < core.ubBytes ? (core.ubBytes - at) / sizeof(T) : 0;
-  twin::Dump(reinterpret_cast<const T*>(core.ub + at), uint32_t(dumpSize < room ? dumpSize : room), "UB", at, desc, shapeInfo);
+  const uint32_t count = dumpSize < room ? dumpSize : uint32_t(room);
+  twin::Dump(reinterpret_cast<const T*>(core.ub + at), count, "UB", at, desc, shapeInfo);
 }
 template <typename T>
-inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize, const ShapeInfo& shapeInfo = {}) {
+inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t desc, uint32_t dumpSize,
+                       const ShapeInfo& shapeInfo = {}) {
   const uint64_t at = tensor.View().address, room = twin::GmBytesFrom(at) / sizeof(T);
-  twin::Dump(reinterpret_cast<const T*>(at), uint32_t(dumpSize < room ? dumpSize : room), "GM", at, desc, shapeInfo);
+  const uint32_t count = dumpSize < room ? dumpSize : uint32_t(room);
+  twin::Dump(reinterpret_cast<const T*>(at), count, "GM", at, desc, shapeInfo);
 }
 
 }  // namespace AscendC

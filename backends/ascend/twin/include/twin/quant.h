@@ -1,5 +1,5 @@
-// AscendQuant: half or float to int8_t, with one scale and offset for all elements, or one for each channel (column). Float
-// data and scales become half first; the product and the sum round to half, then to the nearest even integer.
+// AscendQuant: half or float to int8_t, with one scale and offset for all elements, or one for each channel (column).
+// Float data and scales become half first; the product and the sum round to half, then to the nearest even integer.
 #pragma once
 #include "twin/sort.h"
 
@@ -35,8 +35,9 @@ TWIN_OUTLINE void QuantRun(const Local<int8_t>& dst, const Local<T>& src, const 
   Call call("AscendQuant", PIPE_V, site);
   for (const auto* p : {&scale, &offset})
     if (p->tensor && (p->count == 0 || p->count % 32 || count % p->count))
-      call.Problem(true, "count", "AscendQuant of %u elements with %u scales or offsets: a multiple of 32, and as many times in "
-                   "the elements", count, p->count);
+      call.Problem(true, "count",
+                   "AscendQuant of %u elements with %u scales or offsets: a multiple of 32 that divides the elements",
+                   count, p->count);
   if (scale.tensor && offset.tensor && scale.count != offset.count)
     call.Problem(true, "count", "AscendQuant with %u scales and %u offsets", scale.count, offset.count);
   Touch(call, "src", false, src, count);
@@ -61,43 +62,46 @@ TWIN_OUTLINE void QuantRun(const Local<int8_t>& dst, const Local<T>& src, const 
 
 // The forms with and without a buffer for scratch, with counts and for whole tensors.
 #define TWIN_COMMA ,
-#define TWIN_QUANT_TEMPLATE template <typename T, bool isReuseSource = false, const AscendQuantConfig& config = ASCEND_QUANT_DEFAULT_CFG>
-#define TWIN_QUANT(Scratch, scratch)                                                                                     \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const float scale, const float offset, const uint32_t calCount,            \
-                                              twin::Site site = twin::Site::Here()) {                                    \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {nullptr, 0, half(scale)}, {nullptr, 0, half(offset)}, calCount, site); \
-  }                                                                                                                      \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const float scale, const float offset, twin::Site site = twin::Site::Here()) { \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {nullptr, 0, half(scale)}, {nullptr, 0, half(offset)},              \
-                      srcTensor.GetSize(), site);                                                                        \
-  }                                                                                                                      \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const LocalTensor<T>& scaleTensor, const T offset,                         \
-                                              const uint32_t scaleCount, const uint32_t calCount,                        \
-                                              twin::Site site = twin::Site::Here()) {                                    \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleCount, half(0)},                                \
-                      {nullptr, 0, twin::ToHalf(offset)}, calCount, site);                                               \
-  }                                                                                                                      \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const LocalTensor<T>& scaleTensor, const T offset,                         \
-                                              twin::Site site = twin::Site::Here()) {                                    \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleTensor.GetSize(), half(0)},                     \
-                      {nullptr, 0, twin::ToHalf(offset)}, srcTensor.GetSize(), site);                                    \
-  }                                                                                                                      \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,     \
-                                              const uint32_t scaleCount, const uint32_t offsetCount,                     \
-                                              const uint32_t calCount, twin::Site site = twin::Site::Here()) {           \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleCount, half(0)},                                \
-                      {&offsetTensor, offsetCount, half(0)}, calCount, site);                                            \
-  }                                                                                                                      \
-  TWIN_QUANT_TEMPLATE inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor Scratch, \
-                                              const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,     \
-                                              twin::Site site = twin::Site::Here()) {                                    \
-    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleTensor.GetSize(), half(0)},                     \
-                      {&offsetTensor, offsetTensor.GetSize(), half(0)}, srcTensor.GetSize(), site);                      \
+#define TWIN_QUANT_HEAD                                                                                               \
+  template <typename T, bool isReuseSource = false, const AscendQuantConfig& config = ASCEND_QUANT_DEFAULT_CFG>       \
+  inline void AscendQuant(const LocalTensor<int8_t>& dstTensor, const LocalTensor<T>& srcTensor
+#define TWIN_QUANT(Scratch, scratch)                                                                                  \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const float scale, const float offset, const uint32_t calCount,                                                 \
+    twin::Site site = twin::Site::Here()) {                                                                           \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {nullptr, 0, half(scale)}, {nullptr, 0, half(offset)},           \
+        calCount, site);                                                                                              \
+  }                                                                                                                   \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const float scale, const float offset, twin::Site site = twin::Site::Here()) {                                  \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {nullptr, 0, half(scale)}, {nullptr, 0, half(offset)},           \
+      srcTensor.GetSize(), site);                                                                                     \
+  }                                                                                                                   \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const LocalTensor<T>& scaleTensor, const T offset,                                                              \
+      const uint32_t scaleCount, const uint32_t calCount,                                                             \
+    twin::Site site = twin::Site::Here()) {                                                                           \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleCount, half(0)},                             \
+      {nullptr, 0, twin::ToHalf(offset)}, calCount, site);                                                            \
+  }                                                                                                                   \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const LocalTensor<T>& scaleTensor, const T offset,                                                              \
+    twin::Site site = twin::Site::Here()) {                                                                           \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleTensor.GetSize(), half(0)},                  \
+      {nullptr, 0, twin::ToHalf(offset)}, srcTensor.GetSize(), site);                                                 \
+  }                                                                                                                   \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,                                          \
+      const uint32_t scaleCount, const uint32_t offsetCount,                                                          \
+      const uint32_t calCount, twin::Site site = twin::Site::Here()) {                                                \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleCount, half(0)},                             \
+      {&offsetTensor, offsetCount, half(0)}, calCount, site);                                                         \
+  }                                                                                                                   \
+  TWIN_QUANT_HEAD Scratch,                                                                                            \
+      const LocalTensor<T>& scaleTensor, const LocalTensor<T>& offsetTensor,                                          \
+    twin::Site site = twin::Site::Here()) {                                                                           \
+    twin::QuantRun<T>(dstTensor, srcTensor, scratch, {&scaleTensor, scaleTensor.GetSize(), half(0)},                  \
+      {&offsetTensor, offsetTensor.GetSize(), half(0)}, srcTensor.GetSize(), site);                                   \
   }
 
 namespace AscendC {
@@ -105,5 +109,5 @@ TWIN_QUANT(, (const LocalTensor<uint8_t>*)nullptr)
 TWIN_QUANT(TWIN_COMMA const LocalTensor<uint8_t>& sharedTmpBuffer, &sharedTmpBuffer)
 }  // namespace AscendC
 #undef TWIN_QUANT
-#undef TWIN_QUANT_TEMPLATE
+#undef TWIN_QUANT_HEAD
 #undef TWIN_COMMA

@@ -23,7 +23,10 @@ inline float TreeSum(float* v, uint32_t n) {
   return v[0];
 }
 
-template <bool max, typename C> inline bool Beats(C a, C b) { return max ? (a > b || (a != a && b == b)) : (a < b || (a != a && b == b)); }
+template <bool max, typename C>
+inline bool Beats(C a, C b) {
+  return max ? (a > b || (a != a && b == b)) : (a < b || (a != a && b == b));
+}
 
 enum class Reduction { kSum, kMax, kMin };
 
@@ -98,7 +101,8 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
           std::memcpy(out, &index, 4);
         } else {
           std::memcpy(out + (indexFirst ? sizeof(T) : 0), &best, sizeof(T));
-          if (order != ReduceOrder::ORDER_ONLY_VALUE) std::memcpy(out + (indexFirst ? 0 : sizeof(T)), &narrow, sizeof(T));
+          if (order != ReduceOrder::ORDER_ONLY_VALUE)
+            std::memcpy(out + (indexFirst ? 0 : sizeof(T)), &narrow, sizeof(T));
         }
       }
     }

@@ -72,8 +72,9 @@ inline float SmallToFloat(uint8_t bits, int exponentBits) {
   const int mantissaBits = 7 - exponentBits, bias = (1 << (exponentBits - 1)) - 1;
   const int exponent = (bits & 0x7f) >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);
   float value;
-  if (exponentBits == 5 && exponent == 31) value = mantissa ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
-  else if (exponentBits == 4 && (bits & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
+  using Limits = std::numeric_limits<float>;
+  if (exponentBits == 5 && exponent == 31) value = mantissa ? Limits::quiet_NaN() : Limits::infinity();
+  else if (exponentBits == 4 && (bits & 0x7f) == 0x7f) value = Limits::quiet_NaN();
   else if (exponent == 0) value = std::ldexp(float(mantissa), 1 - bias - mantissaBits);
   else value = std::ldexp(float(mantissa | (1 << mantissaBits)), exponent - bias - mantissaBits);
   return bits & 0x80 ? -value : value;
@@ -169,11 +170,11 @@ using float16_t = half;
 using float32_t = float;
 
 // Both operands must be half: mixed expressions go through float, as the usual conversions do on the device.
-#define TWIN_HALF_OP(op)                                                                                       \
-  template <typename A, typename B,                                                                            \
-            typename = std::enable_if_t<std::is_same<A, half>::value && std::is_same<B, half>::value>>         \
-  inline TWIN_CONSTEXPR half operator op(A a, B b) {                                                                          \
-    return half(float(a) op float(b));                                                                         \
+#define TWIN_HALF_OP(op)                                                                                               \
+  template <typename A, typename B,                                                                                    \
+            typename = std::enable_if_t<std::is_same<A, half>::value && std::is_same<B, half>::value>>                 \
+  inline TWIN_CONSTEXPR half operator op(A a, B b) {                                                                   \
+    return half(float(a) op float(b));                                                                                 \
   }
 TWIN_HALF_OP(+)
 TWIN_HALF_OP(-)
@@ -205,7 +206,8 @@ inline bfloat16_t ToBfloat16(const float& value) {
   return result;
 }
 
-// 8-bit floats of 950. The twin casts them to and from float; hifloat8_t and the 4-bit floats it can only hold and copy.
+// 8-bit floats of 950. The twin casts them to and from float; hifloat8_t and the 4-bit floats it can only hold and
+// copy.
 struct fp8_e4m3fn_t {
   uint8_t bits;
 };

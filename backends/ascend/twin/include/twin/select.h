@@ -4,7 +4,8 @@
 
 #if __NPU_ARCH__ == 3510
 #define TWIN_COMPARABLE TWIN_NUMBERS
-#define TWIN_SELECTABLE int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
+#define TWIN_SELECTABLE                                                                                                \
+  int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #else
 #define TWIN_COMPARABLE half, float, int32_t
 #define TWIN_SELECTABLE half, float
@@ -48,7 +49,8 @@ inline void CompareRun(uint8_t* d, const T* a, const T* b, uint64_t n) {
   }
   if (i == n) return;
   uint32_t bits = 0;
-  for (uint32_t j = 0; i + j < n; ++j) bits |= uint32_t(Holds<mode>(Load(a[i + j]), step ? Load(b[i + j]) : scalar)) << j;
+  for (uint32_t j = 0; i + j < n; ++j)
+    bits |= uint32_t(Holds<mode>(Load(a[i + j]), step ? Load(b[i + j]) : scalar)) << j;
   d[i / 8] = uint8_t(bits);
 }
 
@@ -86,9 +88,9 @@ TWIN_OUTLINE void CompareScalarCount(const char* api, const Local<U>& dst, const
 
 // Strided compare: repeat r writes 256 / sizeof(T) bits right after those of repeat r - 1; masked lanes keep theirs.
 template <typename T, typename U, typename M>
-TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local<T>& src0, const Local<T>* src1, T scalar,
-                         CMPMODE mode, M mask, const Repeat& repeat, const AscendC::BinaryRepeatParams& p,
-                         bool setMask, Site site) {
+TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local<T>& src0, const Local<T>* src1,
+                               T scalar, CMPMODE mode, M mask, const Repeat& repeat,
+                               const AscendC::BinaryRepeatParams& p, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   CheckMode<T>(call, mode);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
@@ -117,7 +119,8 @@ TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local
 
 // Picks a[i] where bit firstBit + i is 1, else b[i], or b[0] for a scalar.
 template <bool scalar, typename T>
-TWIN_OUTLINE void SelectRun(T* __restrict d, const uint8_t* mask, uint64_t firstBit, const T* a, const T* b, uint64_t n) {
+TWIN_OUTLINE void SelectRun(T* __restrict d, const uint8_t* mask, uint64_t firstBit, const T* a, const T* b,
+                            uint64_t n) {
   uint64_t i = 0;
   for (; firstBit == 0 && i + 8 <= n; i += 8) {
     uint32_t bits = mask[i / 8];
@@ -206,8 +209,8 @@ TWIN_OUTLINE void SelectLanes(const Local<T>& dst, const Local<U>& selMask, cons
 namespace AscendC {
 
 template <typename T, typename U>
-TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
-                    uint32_t count, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                          CMPMODE mode, uint32_t count, twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);
   twin::Call call("Compare", PIPE_V, site);
   twin::Touch(call, "src0", false, src0, count);
@@ -219,16 +222,16 @@ TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0,
                          twin::As<T>(ub + src1.View().address), count);
 }
 template <typename T, typename U, bool isSetMask = true>
-TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
-                    const uint64_t mask[], const twin::Repeat repeat, const BinaryRepeatParams& params,
-                    twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                          CMPMODE mode, const uint64_t mask[], const twin::Repeat repeat,
+                          const BinaryRepeatParams& params, twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);
   twin::CompareLanes("Compare", dst, src0, &src1, T{}, mode, mask, repeat, params, isSetMask, site);
 }
 template <typename T, typename U, bool isSetMask = true>
-TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
-                    const uint64_t mask, const twin::Repeat repeat, const BinaryRepeatParams& params,
-                    twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                          CMPMODE mode, const uint64_t mask, const twin::Repeat repeat,
+                          const BinaryRepeatParams& params, twin::Site site = twin::Site::Here()) {
   TWIN_COMPARE_TYPE(Compare);
   twin::CompareLanes("Compare", dst, src0, &src1, T{}, mode, mask, repeat, params, isSetMask, site);
 }
@@ -294,5 +297,56 @@ TWIN_SELECT_LANES(uint64_t mask[], const LocalTensor<T>& src1, &src1, T{})
 TWIN_SELECT_LANES(uint64_t mask, const LocalTensor<T>& src1, &src1, T{})
 #undef TWIN_SELECT_LANES
 #undef TWIN_NO_TENSOR
+
+}  // namespace AscendC
+
+namespace twin {
+inline namespace TWIN_ABI {
+
+// One repeat compared into the core's mask register: a bit for each lane, 0 where the mask leaves a lane out.
+template <typename T, typename M>
+TWIN_OUTLINE void CompareToRegister(const Local<T>& src0, const Local<T>& src1, CMPMODE mode, M mask,
+                                    const AscendC::BinaryRepeatParams& p, bool setMask, Site site) {
+  static_assert(OneOf<T, half, float>, "Compare into the mask register takes half and float");
+  Call call("Compare", PIPE_V, site);
+  Lanes lanes = LanesOf(call, mask, Repeat(1), 256 / sizeof(T), setMask);
+  Walk a{src0.View().address, sizeof(T), p.src0BlkStride, p.src0RepStride};
+  Walk b{src1.View().address, sizeof(T), p.src1BlkStride, p.src1RepStride};
+  Touch(call, "src0", false, src0.View(), a, lanes);
+  Touch(call, "src1", false, src1.View(), b, lanes);
+  if (!call.Issue(1)) return;
+  std::memset(call.core.compareMask, 0, sizeof(call.core.compareMask));
+  for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane) {
+    if (!lanes.Active(0, lane)) continue;
+    uint8_t bit = 0;
+    CompareMode<1>(mode, &bit, As<T>(call.core.ub + a.At(0, lane)), As<T>(call.core.ub + b.At(0, lane)), 1);
+    call.core.compareMask[lane / 8] |= uint8_t(bit << lane % 8);
+  }
+}
+
+}  // inline namespace
+}  // namespace twin
+
+namespace AscendC {
+
+template <typename T, bool isSetMask = true>
+inline void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, const uint64_t mask[],
+                    const BinaryRepeatParams& repeatParams, twin::Site site = twin::Site::Here()) {
+  twin::CompareToRegister(src0, src1, cmpMode, mask, repeatParams, isSetMask, site);
+}
+template <typename T, bool isSetMask = true>
+inline void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode, const uint64_t mask,
+                    const BinaryRepeatParams& repeatParams, twin::Site site = twin::Site::Here()) {
+  twin::CompareToRegister(src0, src1, cmpMode, mask, repeatParams, isSetMask, site);
+}
+
+// The mask register's 128 bits.
+template <typename T>
+inline void GetCmpMask(const LocalTensor<T>& dst, twin::Site site = twin::Site::Here()) {
+  twin::Call call("GetCmpMask", PIPE_V, site);
+  twin::View view = dst.View();
+  call.Ub("dst", true, view.address, 16, view.low, view.high, 16);
+  if (call.Issue(1)) std::memcpy(call.core.ub + view.address, call.core.compareMask, 16);
+}
 
 }  // namespace AscendC

@@ -1,5 +1,5 @@
-// SoftMax over the rows of a matrix in UB: exp(x - max) / sum, with the row's maximum and sum. Computed in float, the sum
-// in double and rounded once; the device adds in an order of its own.
+// SoftMax over the rows of a matrix in UB: exp(x - max) / sum, with the row's maximum and sum. Computed in float, the
+// sum in double and rounded once; the device adds in an order of its own.
 #pragma once
 #include "twin/sort.h"
 #include "twin/tiling_structs.h"
@@ -50,12 +50,15 @@ TWIN_OUTLINE void SoftMaxRun(const Local<T>& dst, const Local<S>* sums, const Lo
   uint32_t rows = shape.srcM ? shape.srcM : tiling.srcM, columns = shape.srcK ? shape.srcK : tiling.srcK;
   uint32_t validRows = shape.oriSrcM ? shape.oriSrcM : rows, valid = shape.oriSrcK ? shape.oriSrcK : columns;
   if (!rows || !columns || columns * sizeof(T) % 32 || validRows > rows || valid > columns)
-    call.Problem(true, "count", "SoftMax of %u x %u in %u x %u: the shape comes from SoftMaxShapeInfo or the tiling, and a row "
-                 "is a multiple of 32 bytes", validRows, valid, rows, columns);
+    call.Problem(true, "count",
+                 "SoftMax of %u x %u in %u x %u: the shape comes from SoftMaxShapeInfo or the tiling, and a row "
+                 "is a multiple of 32 bytes",
+                 validRows, valid, rows, columns);
   const uint64_t row = uint64_t(columns) * sizeof(T), bytes = rows * row, perRow = 32 / sizeof(S);
   View to = dst.View(), from = src.View();
   call.width = sizeof(T);
-  call.UbPieces("src", false, from.address, validRows, uint64_t(valid) * sizeof(T), int64_t(row), from.low, from.high, 32);
+  call.UbPieces("src", false, from.address, validRows, uint64_t(valid) * sizeof(T), int64_t(row), from.low, from.high,
+                32);
   if (tmp) Touch(call, "sharedTmpBuffer", true, *tmp, tmp->GetSize());
   Touch(call, "dst", true, dst, uint64_t(rows) * columns);
   if (sums) Touch(call, "sumTensor", true, *sums, rows * perRow);
@@ -91,7 +94,8 @@ inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTe
                     const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {},
                     twin::Site site = twin::Site::Here()) {
   static_assert(!isDataFormatNZ, "the twin has SoftMax in ND format");
-  static_assert(std::is_same<S, T>::value || std::is_same<S, float>::value, "sum and max are of the data's type or float");
+  static_assert(std::is_same<S, T>::value || std::is_same<S, float>::value,
+                "sum and max are of the data's type or float");
   twin::SoftMaxRun(dstTensor, &sumTensor, &maxTensor, srcTensor, &sharedTmpBuffer, tiling, softmaxShapeInfo, site);
 }
 template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
@@ -100,17 +104,20 @@ inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<S>& sumTe
                     const LocalTensor<T>& srcTensor, const SoftMaxTiling& tiling,
                     const SoftMaxShapeInfo& softmaxShapeInfo = {}, twin::Site site = twin::Site::Here()) {
   static_assert(!isDataFormatNZ, "the twin has SoftMax in ND format");
-  static_assert(std::is_same<S, T>::value || std::is_same<S, float>::value, "sum and max are of the data's type or float");
+  static_assert(std::is_same<S, T>::value || std::is_same<S, float>::value,
+                "sum and max are of the data's type or float");
   twin::SoftMaxRun(dstTensor, &sumTensor, &maxTensor, srcTensor, (const LocalTensor<uint8_t>*)nullptr, tiling,
                    softmaxShapeInfo, site);
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
 inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
                     const LocalTensor<uint8_t>& sharedTmpBuffer, const SoftMaxTiling& tiling,
                     const SoftMaxShapeInfo& softmaxShapeInfo = {}, twin::Site site = twin::Site::Here()) {
   twin::SoftMaxRun<T, T>(dstTensor, nullptr, nullptr, srcTensor, &sharedTmpBuffer, tiling, softmaxShapeInfo, site);
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
+template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
 inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor, const SoftMaxTiling& tiling,
                     const SoftMaxShapeInfo& softmaxShapeInfo = {}, twin::Site site = twin::Site::Here()) {
   twin::SoftMaxRun<T, T>(dstTensor, nullptr, nullptr, srcTensor, nullptr, tiling, softmaxShapeInfo, site);

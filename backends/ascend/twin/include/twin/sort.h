@@ -132,7 +132,8 @@ TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sr
     call.Problem(true, "merge", "repeat %u needs four adjacent lists of one length and no suspension", repeats);
   for (uint32_t i = 0; i < lists; ++i)
     readable = readable && call.InUb(at[i], uint64_t(lengths[i]) * 8 + (repeats ? repeats - 1 : 0) * total * 8ull);
-  twin::Pair* merged = reinterpret_cast<twin::Pair*>(twin::ScratchBytes(uint64_t(total) * (repeats ? repeats : 1) * 8 + 8));
+  twin::Pair* merged =
+      reinterpret_cast<twin::Pair*>(twin::ScratchBytes(uint64_t(total) * (repeats ? repeats : 1) * 8 + 8));
   uint32_t written = 0, taken[4] = {0, 0, 0, 0};
   for (uint32_t r = 0; readable && r < repeats; ++r) {
     const twin::Pair* runs[4];
@@ -176,7 +177,8 @@ template <typename T>
 inline void Concat(LocalTensor<T>& concat, const LocalTensor<T>& src, const LocalTensor<T>&, const int32_t repeatTime,
                    twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Concat, half, float);
-  if (repeatTime < 0 || repeatTime > 255) twin::Report("repeat-limit", site, "repeat is %d, the limit is 255", repeatTime);
+  if (repeatTime < 0 || repeatTime > 255)
+    twin::Report("repeat-limit", site, "repeat is %d, the limit is 255", repeatTime);
   concat = src;
 }
 
@@ -220,8 +222,9 @@ TWIN_OUTLINE void Sort(const LocalTensor<T>& dst, const LocalTensor<T>& concat, 
 
 // Takes 32 pairs a repeat apart.
 template <typename T>
-TWIN_OUTLINE void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex, const LocalTensor<T>& sorted,
-                    const int32_t repeatTime, twin::Site site = twin::Site::Here()) {
+TWIN_OUTLINE void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex,
+                          const LocalTensor<T>& sorted, const int32_t repeatTime,
+                          twin::Site site = twin::Site::Here()) {
   TWIN_TYPES(Extract, half, float);
   twin::Call call("Extract", PIPE_V, site);
   uint32_t n = twin::CheckRepeat(call, repeatTime) * 32;

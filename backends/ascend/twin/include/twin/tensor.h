@@ -104,6 +104,37 @@ class LocalTensor {
   uint32_t count_ = 0;
 };
 
+enum class Hardware : uint8_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };
+
+// Hands out UB from its start on, 32 bytes at a time, without TPipe: it orders nothing.
+template <Hardware hardware = Hardware::UB>
+class LocalMemAllocator {
+ public:
+  static_assert(hardware == Hardware::UB, "the twin runs vector cores only: of local memory it has UB");
+  template <TPosition position, class DataType>
+  LocalTensor<DataType> Alloc(uint32_t tileSize, twin::Site site = twin::Site::Here()) {
+    const uint32_t address = used_;
+    used_ += uint32_t(twin::RoundUp(twin::BytesOf<DataType>(tileSize), 32));
+    return LocalTensor<DataType>(position, address, tileSize, site);
+  }
+  template <class DataType>
+  LocalTensor<DataType> Alloc(uint32_t tileSize, twin::Site site = twin::Site::Here()) {
+    return Alloc<TPosition::VECCALC, DataType>(tileSize, site);
+  }
+  template <TPosition position, class DataType, uint32_t tileSize>
+  LocalTensor<DataType> Alloc(twin::Site site = twin::Site::Here()) {
+    return Alloc<position, DataType>(tileSize, site);
+  }
+  template <class DataType, uint32_t tileSize>
+  LocalTensor<DataType> Alloc(twin::Site site = twin::Site::Here()) {
+    return Alloc<TPosition::VECCALC, DataType>(tileSize, site);
+  }
+  uint32_t GetCurAddr() const { return used_; }
+
+ private:
+  uint32_t used_ = 0;
+};
+
 // A view of GM. With a size, accesses beyond it are findings even inside the kernel argument.
 template <typename T>
 class GlobalTensor {

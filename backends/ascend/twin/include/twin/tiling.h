@@ -1,5 +1,5 @@
-// Tiling data, tiling keys and the macros that the CANN build generates. It compiles a kernel once a key; the twin compiles
-// all keys at once, except where the key chooses the tiling struct.
+// Tiling data, tiling keys and the macros that the CANN build generates. It compiles a kernel once a key; the twin
+// compiles all keys at once, except where the key chooses the tiling struct.
 #pragma once
 #include "twin/sync.h"
 #include "twin/tiling_structs.h"
@@ -38,7 +38,8 @@ inline void ReadTiling(S& to, const void*, Site site) {
   if (core.tilingBytes < sizeof(S))
     Report("tiling", site, "the kernel reads %zu bytes of tiling data, the launch gave %llu", sizeof(S),
            (unsigned long long)core.tilingBytes);
-  if (core.tiling) std::memcpy(static_cast<void*>(&to), core.tiling, core.tilingBytes < sizeof(S) ? core.tilingBytes : sizeof(S));
+  if (core.tiling)
+    std::memcpy(static_cast<void*>(&to), core.tiling, core.tilingBytes < sizeof(S) ? core.tilingBytes : sizeof(S));
 }
 constexpr bool IsVectorKernel(KernelMetaType type) {
   return type == KERNEL_TYPE_AIV_ONLY || type == KERNEL_TYPE_MIX_AIV_1_0 || type == KERNEL_TYPE_VECTORCORE;

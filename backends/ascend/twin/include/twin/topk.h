@@ -1,5 +1,5 @@
-// TopK: the k largest or smallest of each row with their indices, in order; ties keep the lower position, and NaN stands
-// first either way.
+// TopK: the k largest or smallest of each row with their indices, in order; ties keep the lower position, and NaN
+// stands first either way.
 #pragma once
 #include <algorithm>
 #include "twin/sort.h"
@@ -29,12 +29,13 @@ inline namespace TWIN_ABI {
 
 template <bool hasIndex, bool hasFinish, bool small, typename T>
 TWIN_OUTLINE void TopKRun(const Local<T>& values, const Local<int32_t>& indices, const Local<T>& src,
-                          const Local<int32_t>& srcIndex, const Local<bool>& finish, const Local<uint8_t>* tmp, int32_t k,
-                          const AscendC::TopKInfo& info, bool largest, Site site) {
+                          const Local<int32_t>& srcIndex, const Local<bool>& finish, const Local<uint8_t>* tmp,
+                          int32_t k, const AscendC::TopKInfo& info, bool largest, Site site) {
   Call call("TopK", PIPE_V, site);
-  if (info.outter < 1 || info.inner % 32 || info.n < 1 || info.n > info.inner || (small ? info.inner != 32 : info.inner > 4096))
-    call.Problem(true, "count", "TopK of %d rows of %d in %d: a row takes a multiple of 32 elements, %s", info.outter, info.n,
-                 info.inner, small ? "and 32 in small mode" : "at most 4096");
+  if (info.outter < 1 || info.inner % 32 || info.n < 1 || info.n > info.inner ||
+      (small ? info.inner != 32 : info.inner > 4096))
+    call.Problem(true, "count", "TopK of %d rows of %d in %d: a row takes a multiple of 32 elements, %s", info.outter,
+                 info.n, info.inner, small ? "and 32 in small mode" : "at most 4096");
   if (k < 1 || k > info.n) call.Problem(true, "count", "TopK: k is %d, and a row has %d elements", k, info.n);
   const uint64_t rows = info.outter, inner = info.inner, n = rows * inner;
   const uint64_t stride = small ? k : RoundUp(k, 32 / sizeof(T)), indexStride = small ? k : RoundUp(k, 8);
@@ -47,7 +48,9 @@ TWIN_OUTLINE void TopKRun(const Local<T>& values, const Local<int32_t>& indices,
   const uint64_t from = src.View().address, to = values.View().address, toIndex = indices.View().address;
   CheckDisjoint(call, "srcLocal", to, rows * stride * sizeof(T), from, n * sizeof(T));
   CheckDisjoint(call, "srcLocal", toIndex, rows * indexStride * 4, from, n * sizeof(T));
-  if (hasIndex) CheckDisjoint(call, "srcIndexLocal", toIndex, rows * indexStride * 4, srcIndex.View().address, (small ? n : inner) * 4);
+  if (hasIndex)
+    CheckDisjoint(call, "srcIndexLocal", toIndex, rows * indexStride * 4, srcIndex.View().address,
+                  (small ? n : inner) * 4);
   uint32_t levels = 1;  // of the full sort that the device does: runs of 32, then merges by four
   for (uint64_t runs = inner / 32; runs > 1; runs = (runs + 3) / 4) ++levels;
   if (!call.Issue(uint32_t(levels * n / 32))) return;
@@ -83,7 +86,8 @@ constexpr bool TopKTakes() {
     return OneOf<T, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, bfloat16_t, half, float, uint64_t, int64_t>;
   return OneOf<T, half, float>;
 #else
-  return OneOf<T, half, float> && config.algo == AscendC::TopKAlgo::MERGE_SORT && config.order == AscendC::TopKOrder::UNSET;
+  return OneOf<T, half, float> && config.algo == AscendC::TopKAlgo::MERGE_SORT &&
+         config.order == AscendC::TopKOrder::UNSET;
 #endif
 }
 template <const AscendC::TopKConfig& config>
@@ -94,18 +98,18 @@ constexpr bool TopKLargest(bool isLargest) {
 }  // inline namespace
 }  // namespace twin
 
-#define TWIN_TOPK(Scratch, scratch)                                                                                     \
-  template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,                    \
-            enum TopKMode topkMode = TopKMode::TOPK_NORMAL, const TopKConfig& config = defaultTopKConfig>               \
-  inline void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,                      \
-                   const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,                           \
-                   const LocalTensor<bool>& finishLocal Scratch, const int32_t k, const TopkTiling&,                    \
-                   const TopKInfo& topKInfo, const bool isLargest = true, twin::Site site = twin::Site::Here()) {       \
-    static_assert(twin::TopKTakes<T, config>(), "TopK does not take this type with this configuration");                \
-    static_assert(!isHasfinish || topkMode == TopKMode::TOPK_NORMAL, "TopK in small mode takes no finishLocal");        \
-    twin::TopKRun<isInitIndex, isHasfinish, topkMode == TopKMode::TOPK_NSMALL>(                                         \
-        dstValueLocal, dstIndexLocal, srcLocal, srcIndexLocal, finishLocal, scratch, k, topKInfo,                       \
-        twin::TopKLargest<config>(isLargest), site);                                                                    \
+#define TWIN_TOPK(Scratch, scratch)                                                                                    \
+  template <typename T, bool isInitIndex = false, bool isHasfinish = false, bool isReuseSrc = false,                   \
+            enum TopKMode topkMode = TopKMode::TOPK_NORMAL, const TopKConfig& config = defaultTopKConfig>              \
+  inline void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>& dstIndexLocal,                     \
+                   const LocalTensor<T>& srcLocal, const LocalTensor<int32_t>& srcIndexLocal,                          \
+                   const LocalTensor<bool>& finishLocal Scratch, const int32_t k, const TopkTiling&,                   \
+                   const TopKInfo& topKInfo, const bool isLargest = true, twin::Site site = twin::Site::Here()) {      \
+    static_assert(twin::TopKTakes<T, config>(), "TopK does not take this type with this configuration");               \
+    static_assert(!isHasfinish || topkMode == TopKMode::TOPK_NORMAL, "TopK in small mode takes no finishLocal");       \
+    twin::TopKRun<isInitIndex, isHasfinish, topkMode == TopKMode::TOPK_NSMALL>(                                        \
+        dstValueLocal, dstIndexLocal, srcLocal, srcIndexLocal, finishLocal, scratch, k, topKInfo,                      \
+        twin::TopKLargest<config>(isLargest), site);                                                                   \
   }
 #define TWIN_COMMA ,
 

@@ -1,5 +1,5 @@
-// The C interface of the runtime, for those who load it: Python through ctypes (library.py has the same structs), and the
-// XLA FFI target (ffi/launch.cpp).
+// The C interface of the runtime, for those who load it: Python through ctypes (library.py has the same structs), and
+// the XLA FFI target (ffi/launch.cpp).
 #pragma once
 #include <cstdint>
 

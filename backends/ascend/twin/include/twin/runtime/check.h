@@ -32,7 +32,8 @@ void Call::Extend(uint64_t begin, uint64_t bytes) {
   ++operand.spans;
 }
 
-void Call::Ub(const char* name, bool write, uint64_t begin, uint64_t bytes, uint64_t low, uint64_t high, uint32_t align) {
+void Call::Ub(const char* name, bool write, uint64_t begin, uint64_t bytes, uint64_t low, uint64_t high,
+              uint32_t align) {
   Add(name, Space::kUb, write, low, high);
   if (align > 1 && begin % align)
     Problem(false, "misaligned", "%s starts at UB byte %llu, which is not a multiple of %u", name,
@@ -58,8 +59,9 @@ void Call::UbLanes(const char* name, bool write, uint64_t begin, uint32_t width,
       }
       uint32_t end = std::min(lanes.perRepeat, (lane / perBlock + 1) * perBlock), n = 1;
       while (lane + n < end && lanes.Active(r, lane + n)) ++n;
-      Extend(begin + (uint64_t(r) * repeatStride + uint64_t(lane / perBlock) * blockStride) * 32 + lane % perBlock * width,
-             uint64_t(n) * width);
+      Extend(
+          begin + (uint64_t(r) * repeatStride + uint64_t(lane / perBlock) * blockStride) * 32 + lane % perBlock * width,
+          uint64_t(n) * width);
       lane += n;
     }
 }
@@ -146,7 +148,8 @@ struct Checker {
     }
     if (o.write && !argument->writable) {
       Always(s, "read-only", call.site,
-             Text("%s writes [%lld, %lld) of %s, which is a read-only array", call.api, begin, end, Name(*argument).c_str()),
+             Text("%s writes [%lld, %lld) of %s, which is a read-only array", call.api, begin, end,
+                  Name(*argument).c_str()),
              Name(*argument), span.begin - base, span.end - base);
       return false;
     }
@@ -166,8 +169,9 @@ struct Checker {
     uint64_t end = at;
     while (end < span.end && !s.valid[end]) ++end;
     Note(s, "uninitialized-read", call.site,
-         Text("%s reads %s at UB [%llu, %llu), and nothing was written to [%llu, %llu)", call.api, o.name, U(span.begin),
-              U(span.end), U(at), U(end)), "UB", at, end);
+         Text("%s reads %s at UB [%llu, %llu), and nothing was written to [%llu, %llu)", call.api, o.name,
+              U(span.begin), U(span.end), U(at), U(end)),
+         "UB", at, end);
     std::memset(valid, 1, span.end - span.begin);  // said once, not again by everything computed from it
   }
 
@@ -212,7 +216,8 @@ struct Checker {
     }
     uint32_t place = PlaceOf(s, call.api, call.pipe, call.site);
     Count(place, repeats);
-    Instruction instruction{call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe)};
+    Instruction instruction{
+        call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe)};
     for (int pass = 0; pass < 2; ++pass)  // all reads before any write
       for (int k = 0; k < call.count_; ++k) {
         const Operand& o = call.operands_[k];
@@ -234,7 +239,8 @@ struct Checker {
     Argument* argument = s.launch->Find(span.begin, s.launch->guard);
     uint64_t n = span.end - span.begin;
     (o.write ? s.gmWritten : s.gmRead) += n;
-    if (instruction.pipe != PIPE_S) s.copies.store(s.copies.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (instruction.pipe != PIPE_S)
+      s.copies.store(s.copies.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!check) return;
     if (argument->workspace) {
       if (!o.write || o.atomic) WorkspaceContents(o, span, *argument);

@@ -136,18 +136,21 @@ inline void WriteFinding(std::string& out, const Finding& f) {
   Quote(out, f.otherFile);
   out += ",\"buffer\":";
   Quote(out, f.buffer);
-  out += Text(",\"line\":%d,\"other_line\":%d,\"block\":%d,\"begin\":%llu,\"end\":%llu,\"count\":%llu}", f.line, f.otherLine,
-              f.block, (unsigned long long)f.begin, (unsigned long long)f.end, (unsigned long long)f.count);
+  out +=
+      Text(",\"line\":%d,\"other_line\":%d,\"block\":%d,\"begin\":%llu,\"end\":%llu,\"count\":%llu}", f.line,
+           f.otherLine, f.block, (unsigned long long)f.begin, (unsigned long long)f.end, (unsigned long long)f.count);
 }
 
 inline void WriteBlock(std::string& out, const State& s, int block) {
-  out += Text("{\"block\":%d,\"gm_read_bytes\":%llu,\"gm_write_bytes\":%llu,\"ub_bytes\":%u,\"flags\":%llu,\"barriers\":%llu,"
-              "\"syncs\":%llu,\"pipes\":{", block, (unsigned long long)s.gmRead, (unsigned long long)s.gmWritten, s.ubHigh,
-              (unsigned long long)s.flags, (unsigned long long)s.barriers, (unsigned long long)s.syncs);
+  out += Text(
+      "{\"block\":%d,\"gm_read_bytes\":%llu,\"gm_write_bytes\":%llu,\"ub_bytes\":%u,\"flags\":%llu,\"barriers\":%llu,"
+      "\"syncs\":%llu,\"pipes\":{",
+      block, (unsigned long long)s.gmRead, (unsigned long long)s.gmWritten, s.ubHigh, (unsigned long long)s.flags,
+      (unsigned long long)s.barriers, (unsigned long long)s.syncs);
   for (int p = 0, n = 0; p < kPipes; ++p) {
     if (!s.pipes[p].instructions) continue;
-    out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu,\"bytes\":%llu,\"apis\":{", n++ ? "," : "", PipeName(p),
-                (unsigned long long)s.pipes[p].instructions, (unsigned long long)s.pipes[p].repeats,
+    out += Text("%s\"%s\":{\"instructions\":%llu,\"repeats\":%llu,\"bytes\":%llu,\"apis\":{", n++ ? "," : "",
+                PipeName(p), (unsigned long long)s.pipes[p].instructions, (unsigned long long)s.pipes[p].repeats,
                 (unsigned long long)s.pipes[p].bytes);
     std::map<std::string, std::pair<uint64_t, uint64_t>> apis;
     for (const Place& place : s.places) {
@@ -214,8 +217,9 @@ inline void FinishBlock(Core& core, State& s) {
   CheckEventsAtEnd(s);
   Site nowhere = Site::Here("", 0);
   if (!s.initialised && s.sequence[PIPE_V] + s.sequence[PIPE_MTE2] + s.sequence[PIPE_MTE3])
-    Note(s, "not-initialised", nowhere,
-         "the kernel has no TPipe and does not call InitSocState(): masks and atomics are as the last kernel left them");
+    Note(
+        s, "not-initialised", nowhere,
+        "the kernel has no TPipe and does not call InitSocState(): masks and atomics are as the last kernel left them");
   if (core.atomic != Atomic::kNone)
     Note(s, "atomic-left-on", nowhere, "the kernel ends without SetAtomicNone(): the next kernel's copies accumulate");
   if (s.keysAsked && !s.keysTaken)
@@ -298,7 +302,8 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   }
   launch.guard /= 2;
   for (uint32_t i = 0; i < count; ++i)
-    if (arrays[i].alias == i && arrays[i].bytes) std::memcpy(launch.arguments[slot[i]].base, arrays[i].data, arrays[i].bytes);
+    if (arrays[i].alias == i && arrays[i].bytes)
+      std::memcpy(launch.arguments[slot[i]].base, arrays[i].data, arrays[i].bytes);
   Argument& work = launch.arguments[launch.arguments.size() - 2];
   if (work.bytes) std::memset(work.base, 0xff, work.bytes);
   if (options.tilingBytes) std::memcpy(launch.arguments.back().base, options.tiling, options.tilingBytes);

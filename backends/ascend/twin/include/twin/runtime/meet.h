@@ -2,8 +2,8 @@
 // finding, and all go on.
 //
 // A flag between cores (mode 0) counts meetings: the nth is when every block has set it n times, and each wait uses one
-// up. What a block issued to the flag's pipe before, and what that pipe knew to be complete, is complete then. Source: the
-// API reference on CrossCoreSetFlag.
+// up. What a block issued to the flag's pipe before, and what that pipe knew to be complete, is complete then. Source:
+// the API reference on CrossCoreSetFlag.
 #pragma once
 #include "twin/runtime/order.h"
 
@@ -43,8 +43,8 @@ TWIN_API void BlocksBarrier(int32_t blocks, Site site) {
   CountCall(s);
   Trace(s, Step::kSyncAll, PIPE_ALL, PIPE_ALL, 0, "SyncAll", site);
   if (launch.blocks > launch.physicalCores)
-    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever", launch.blocks,
-                                     launch.physicalCores));
+    Note(s, "block-sync", site, Text("SyncAll with %d blocks on %d vector cores; the device waits for ever",
+                                     launch.blocks, launch.physicalCores));
   {
     std::unique_lock<std::mutex> lock(m.mutex);
     m.target = blocks ? blocks : launch.blocks;
@@ -107,7 +107,8 @@ TWIN_API void CrossFlagSet(pipe_t pipe, int id, Site site) {
   flag.epochs.push_back(++m.epoch);
   for (size_t b = 0; b < flag.taken.size(); ++b) {
     if (flag.epochs.size() - flag.taken[b] > 15)
-      Note(s, "block-sync", site, Text("flag %d is set 16 times without a wait on block %zu: its counter ends at 15", id, b));
+      Note(s, "block-sync", site,
+           Text("flag %d is set 16 times without a wait on block %zu: its counter ends at 15", id, b));
     if (m.waitsFor[b] != id) continue;
     m.waitsFor[b] = -1;
     --m.blocked;
@@ -151,9 +152,10 @@ inline void FindFlagsLeft(const Launch& launch, bool check, std::vector<Finding>
       Finding finding;
       finding.kind = "event-unwaited";
       finding.block = b;
-      finding.message = Text("CrossCoreSetFlag(%d) was called %u times on block %d, %zu times on all blocks, and waited for %u "
-                             "times: the flag is still up when the next kernel starts", id, flag.set[b], b, flag.epochs.size(),
-                             flag.taken[b]);
+      finding.message = Text(
+          "CrossCoreSetFlag(%d) was called %u times on block %d, %zu times on all blocks, and waited "
+          "for %u times: the flag is still up when the next kernel starts",
+          id, flag.set[b], b, flag.epochs.size(), flag.taken[b]);
       out.push_back(std::move(finding));
       break;
     }

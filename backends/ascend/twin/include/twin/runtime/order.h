@@ -1,9 +1,10 @@
 // Which instructions are ordered: vector clocks over the pipes of one core.
 //
-// The scalar unit issues instructions in program order; each pipe then runs its own in order of issue, but one may start
-// before the one ahead of it has finished. An instruction knows of another's completion through a flag (SetFlag follows
-// everything issued to its pipe before), a barrier, or because the scalar unit knew when it issued. What the scalar unit
-// itself wrote to memory is known to another pipe only through a flag: a store may still be under way at issue.
+// The scalar unit issues instructions in program order; each pipe then runs its own in order of issue, but one may
+// start before the one ahead of it has finished. An instruction knows of another's completion through a flag (SetFlag
+// follows everything issued to its pipe before), a barrier, or because the scalar unit knew when it issued. What the
+// scalar unit itself wrote to memory is known to another pipe only through a flag: a store may still be under way at
+// issue.
 //
 // Two accesses to the same bytes, one of them a write, must be ordered; a read by the scalar unit is complete before
 // anything later is issued. Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
@@ -45,9 +46,9 @@ inline void ReportRace(State& s, const char* api, Site site, int pipe, bool writ
   const Place& other = s.places[otherPlace];
   if (pipe == other.pipe && pipe == PIPE_V && s.autoSync) return;
   if (!AddFinding(s, "missing-sync", site, other.line, other.file)) return;
-  std::string remedy = pipe == other.pipe
-                           ? Text("PipeBarrier<PIPE_%s>() between them", PipeName(pipe))
-                           : Text("SetFlag/WaitFlag<HardEvent::%s_%s> between them", PipeName(other.pipe), PipeName(pipe));
+  std::string remedy = pipe == other.pipe ? Text("PipeBarrier<PIPE_%s>() between them", PipeName(pipe))
+                                          : Text("SetFlag/WaitFlag<HardEvent::%s_%s> between them",
+                                                 PipeName(other.pipe), PipeName(pipe));
   Finding& finding = s.findings.back();
   finding.message = Text("%s (%s) %s %s [%llu, %llu), which %s (%s, line %d) %s, and nothing orders the two: %s", api,
                          PipeName(pipe), write ? "writes" : "reads", where.c_str(), (unsigned long long)begin,
@@ -136,8 +137,8 @@ inline void CheckGm(State& s, const Instruction& i, const GmIntervals& map, cons
     if (atomic && it->second.atomic) continue;
     if (Ordered(i, s.places[it->second.place].pipe, it->second.sequence, otherWrite)) continue;
     uint64_t base = uint64_t(a.base);
-    ReportRace(s, i.api, i.site, i.pipe, write, it->second.place, otherWrite, Name(a), std::max(begin, it->first) - base,
-               std::min(end, it->second.end) - base);
+    ReportRace(s, i.api, i.site, i.pipe, write, it->second.place, otherWrite, Name(a),
+               std::max(begin, it->first) - base, std::min(end, it->second.end) - base);
   }
 }
 
@@ -152,7 +153,8 @@ inline void TrackCache(State& s, const Instruction& i, const Argument& a, uint64
         s.cache.emplace(line, CacheLine{i.place, write ? begin : ~0ull, 0});
         continue;
       }
-      if (it->second.stalePlace && !write && AddFinding(s, "data-cache", i.site, s.places[it->second.stalePlace].line, nullptr)) {
+      if (it->second.stalePlace && !write &&
+          AddFinding(s, "data-cache", i.site, s.places[it->second.stalePlace].line, nullptr)) {
         const Place& other = s.places[it->second.stalePlace];
         s.findings.back().message =
             Text("%s reads %s through the data cache, whose line is older than what %s (line %d) wrote: call "
@@ -168,10 +170,13 @@ inline void TrackCache(State& s, const Instruction& i, const Argument& a, uint64
     if (it == s.cache.end()) continue;
     if (write) {
       it->second.stalePlace = i.place;
-    } else if (it->second.dirty != ~0ull && AddFinding(s, "data-cache", i.site, s.places[it->second.place].line, nullptr)) {
+    } else if (it->second.dirty != ~0ull &&
+               AddFinding(s, "data-cache", i.site, s.places[it->second.place].line, nullptr)) {
       const Place& other = s.places[it->second.place];
-      s.findings.back().message = Text("%s reads %s, and what %s (line %d) stored there is still in the data cache: call "
-                                       "DataCacheCleanAndInvalid between", i.api, Name(a).c_str(), other.api, other.line);
+      s.findings.back().message = Text(
+          "%s reads %s, and what %s (line %d) stored there is still in the data cache: call "
+          "DataCacheCleanAndInvalid between",
+          i.api, Name(a).c_str(), other.api, other.line);
       s.findings.back().otherFile = other.file;
     }
   }
@@ -197,7 +202,8 @@ inline void OrderGm(State& s, const Instruction& i, size_t argument, uint64_t be
   CheckGm(s, i, s.gmWrites[argument], a, begin, end, write, true, atomic);
   GmAccess access{end, i.sequence, i.place, atomic};
   if (write) {
-    for (int p : {int(PIPE_MTE2), int(PIPE_MTE3)}) CheckGm(s, i, s.gmReads[p][argument], a, begin, end, true, false, false);
+    for (int p : {int(PIPE_MTE2), int(PIPE_MTE3)})
+      CheckGm(s, i, s.gmReads[p][argument], a, begin, end, true, false, false);
     Remember(s.gmWrites[argument], begin, end, access);
   } else if (i.pipe != PIPE_S) {
     Remember(s.gmReads[i.pipe][argument], begin, end, access);
@@ -238,8 +244,9 @@ TWIN_API void EventSet(pipe_t from, pipe_t to, int id, Site site) {
   if (!CheckEventId(s, "SetFlag", from, to, id, site)) return;
   Event& event = s.events[from][to][id];
   if (event.set)
-    Note(s, "event-set-twice", site, Text("SetFlag<%s_%s>(%d) again before the wait for the one of line %d; the device hangs",
-                                          PipeName(from), PipeName(to), id, event.site.line));
+    Note(s, "event-set-twice", site,
+         Text("SetFlag<%s_%s>(%d) again before the wait for the one of line %d; the device hangs", PipeName(from),
+              PipeName(to), id, event.site.line));
   event.set = true;
   event.site = site;
   event.clock = Snapshot(s, from);
@@ -256,7 +263,8 @@ TWIN_API void EventWait(pipe_t from, pipe_t to, int id, Site site) {
   Event& event = s.events[from][to][id];
   if (!event.set) {
     Note(s, "event-wait-unset", site,
-         Text("WaitFlag<%s_%s>(%d) with no SetFlag before it; the device waits for ever", PipeName(from), PipeName(to), id));
+         Text("WaitFlag<%s_%s>(%d) with no SetFlag before it; the device waits for ever", PipeName(from), PipeName(to),
+              id));
     return;
   }
   event.set = false;
@@ -282,7 +290,8 @@ TWIN_API void EventRelease(pipe_t from, pipe_t to, int id, Site site) {
   State& s = *tls_core->state;
   if (!CheckEventId(s, "ReleaseEventID", from, to, id, site)) return;
   if (!s.events[from][to][id].taken)
-    Note(s, "event-id", site, Text("ReleaseEventID<%s_%s>(%d) of an id that is not allocated", PipeName(from), PipeName(to), id));
+    Note(s, "event-id", site,
+         Text("ReleaseEventID<%s_%s>(%d) of an id that is not allocated", PipeName(from), PipeName(to), id));
   s.events[from][to][id].taken = false;
 }
 

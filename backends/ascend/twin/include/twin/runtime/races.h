@@ -57,10 +57,11 @@ inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std
           finding.buffer = Name(launch.arguments[a]);
           finding.begin = std::max(now.begin, hit->begin) - base;
           finding.end = std::min(now.end, hit->end) - base;
-          finding.message = Text("%s of block %d %s [%llu, %llu) of %s, which %s of block %d (line %d) %s, and no SyncAll is between",
-                                 here.api, now.block, now.access->write ? "writes" : "reads",
-                                 (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str(),
-                                 there.api, hit->block, there.line, hit->access->write ? "writes" : "reads");
+          finding.message =
+              Text("%s of block %d %s [%llu, %llu) of %s, which %s of block %d (line %d) %s, and no SyncAll is between",
+                   here.api, now.block, now.access->write ? "writes" : "reads", (unsigned long long)finding.begin,
+                   (unsigned long long)finding.end, finding.buffer.c_str(), there.api, hit->block, there.line,
+                   hit->access->write ? "writes" : "reads");
           out.push_back(std::move(finding));
         }
         for (int writeOnly = 0; writeOnly < 2; ++writeOnly) {
@@ -96,7 +97,8 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
     // Two blocks that store to one line write the whole line back, each over the other's part.
     for (size_t k = 1; k < stores.size(); ++k) {
       const Store &one = stores[k - 1], &two = stores[k];
-      if (one.block == two.block || one.begin / 64 != two.begin / 64 || one.access->epoch != two.access->epoch) continue;
+      if (one.block == two.block || one.begin / 64 != two.begin / 64 || one.access->epoch != two.access->epoch)
+        continue;
       const Place& here = states[two.block].places[two.access->place];
       const Place& there = states[one.block].places[one.access->place];
       Finding finding;
@@ -109,15 +111,18 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
       finding.buffer = Name(launch.arguments[a]);
       finding.begin = two.begin / 64 * 64 - uint64_t(launch.arguments[a].base);
       finding.end = finding.begin + 64;
-      finding.message = Text("%s of block %d and %s of block %d (line %d) store to one 64-byte cache line [%llu, %llu) of %s: one "
-                             "overwrites the other's", here.api, two.block, there.api, one.block, there.line,
-                             (unsigned long long)finding.begin, (unsigned long long)finding.end, finding.buffer.c_str());
+      finding.message = Text(
+          "%s of block %d and %s of block %d (line %d) store to one 64-byte cache line [%llu, %llu) of %s: one "
+          "overwrites the other's",
+          here.api, two.block, there.api, one.block, there.line, (unsigned long long)finding.begin,
+          (unsigned long long)finding.end, finding.buffer.c_str());
       out.push_back(std::move(finding));
     }
     for (size_t b = 0; b < states.size(); ++b)
       for (const BlockAccess& now : states[b].blockAccesses[a]) {
         uint64_t from = now.begin < 64 ? 0 : now.begin - 64;  // a store lies within one line
-        auto it = std::lower_bound(stores.begin(), stores.end(), from, [](const Store& x, uint64_t at) { return x.begin < at; });
+        auto it = std::lower_bound(stores.begin(), stores.end(), from,
+                                   [](const Store& x, uint64_t at) { return x.begin < at; });
         for (; it != stores.end() && it->begin < now.end; ++it) {
           const BlockAccess& store = *it->access;
           bool left = store.cached || store.cleaned > now.epoch - 1;
@@ -134,9 +139,10 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
           finding.buffer = Name(launch.arguments[a]);
           finding.begin = std::max(now.begin, store.begin) - uint64_t(launch.arguments[a].base);
           finding.end = std::min(now.end, store.end) - uint64_t(launch.arguments[a].base);
-          finding.message = Text("%s of block %d reads %s, and what %s of block %d (line %d) stored there is still in that block's "
-                                 "data cache: call DataCacheCleanAndInvalid before the SyncAll", here.api, int(b),
-                                 finding.buffer.c_str(), there.api, it->block, there.line);
+          finding.message = Text(
+              "%s of block %d reads %s, and what %s of block %d (line %d) stored there is still in that block's "
+              "data cache: call DataCacheCleanAndInvalid before the SyncAll",
+              here.api, int(b), finding.buffer.c_str(), there.api, it->block, there.line);
           out.push_back(std::move(finding));
         }
       }

@@ -237,7 +237,9 @@ inline thread_local sigjmp_buf* tls_escape = nullptr;  // out of the kernel, whi
 constexpr int kTimeout = 1000;                          // beside signal numbers
 
 // One more call of the API.
-inline void CountCall(State& s) { s.calls.store(s.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+inline void CountCall(State& s) {
+  s.calls.store(s.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 inline void GiveUpIfExpired(const Launch& launch) {
   if (launch.expired.load(std::memory_order_relaxed) && tls_escape) siglongjmp(*tls_escape, kTimeout);
@@ -263,7 +265,8 @@ inline std::string Text(const char* format, ...) {
 
 // Records a finding, or counts it with the one of the same kind at the same lines.
 inline bool AddFinding(State& s, const char* kind, Site site, int otherLine, const char* otherFile) {
-  std::string key = std::string(kind) + '|' + site.file + '|' + std::to_string(site.line) + '|' + std::to_string(otherLine);
+  std::string key =
+      std::string(kind) + '|' + site.file + '|' + std::to_string(site.line) + '|' + std::to_string(otherLine);
   auto [it, fresh] = s.findingIndex.emplace(key, s.findings.size());
   if (!fresh) {
     ++s.findings[it->second].count;

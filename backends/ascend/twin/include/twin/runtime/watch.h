@@ -1,8 +1,8 @@
 // Ends kernels that would never end.
 //
-// What a sound kernel does not do, whatever its size: spend seconds of processor time in C++ of its own, without a call of
-// the API; work for long on UB without a copy to or from GM; make hundreds of millions of calls, which would take the
-// device minutes. The clock is that of the block's thread, so that a busy machine makes no difference.
+// What a sound kernel does not do, whatever its size: spend seconds of processor time in C++ of its own, without a call
+// of the API; work for long on UB without a copy to or from GM; make hundreds of millions of calls, which would take
+// the device minutes. The clock is that of the block's thread, so that a busy machine makes no difference.
 #pragma once
 #include "twin/runtime/state.h"
 #if defined(__APPLE__)
@@ -24,7 +24,8 @@ inline double CpuSeconds(std::thread& thread) {
 #if defined(__APPLE__)
   thread_basic_info info;
   mach_msg_type_number_t size = THREAD_BASIC_INFO_COUNT;
-  if (thread_info(pthread_mach_thread_np(thread.native_handle()), THREAD_BASIC_INFO, thread_info_t(&info), &size) != 0) return 0;
+  if (thread_info(pthread_mach_thread_np(thread.native_handle()), THREAD_BASIC_INFO, thread_info_t(&info), &size) != 0)
+    return 0;
   return double(info.user_time.seconds) + double(info.user_time.microseconds) * 1e-6;
 #else
   clockid_t clock;
@@ -50,13 +51,14 @@ struct Progress {
       return Text("the kernel does not end: %.3g seconds of its own code without a call of the API", cpu - atCall);
     if (cpu - atCopy > 4 * patience)
       return Text("the kernel does not end: %.3g seconds of calls without a copy to or from GM", cpu - atCopy);
-    if (calls > kMostCalls) return Text("the kernel does not end: more than %llu calls", (unsigned long long)kMostCalls);
+    if (calls > kMostCalls)
+      return Text("the kernel does not end: more than %llu calls", (unsigned long long)kMostCalls);
     return "";
   }
 };
 
-// Waits for the blocks. Those that take longer than `seconds` (0: any time) or do not get on are ended: at their next API
-// call, or by a signal if they make none.
+// Waits for the blocks. Those that take longer than `seconds` (0: any time) or do not get on are ended: at their next
+// API call, or by a signal if they make none.
 inline void Watch(Launch& launch, std::vector<State>& states, std::vector<std::thread>& threads, double seconds,
                   double patience) {
   using Clock = std::chrono::steady_clock;
