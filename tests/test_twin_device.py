@@ -31,8 +31,9 @@ HOST_ONLY = [
 DEVICE = [
     "S(const S&) = delete;", "if (std::is_same<T, double>::value) {}", "std::conditional_t<true, int, float> x;",
     "std::uint32_t n = std::numeric_limits<int32_t>::max();", "static_assert(std::is_integral_v<std::size_t>);",
-    'const char* s = "double x = new int; // throw";', "pool.free(x); pool->malloc(1); Memory::free(y);", "char c = '\\'';",
-    "using FP64 = double;", "int newer = retry + doubled;", 'auto s = R"(std::vector<double> v)";', "constexpr float f = 1.0;",
+    'const char* s = "double x = new int; // throw";', "pool.free(x); pool->malloc(1); Memory::free(y);",
+    "char c = '\\'';", "using FP64 = double;", "int newer = retry + doubled;", 'auto s = R"(std::vector<double> v)";',
+    "constexpr float f = 1.0;",
 ]
 
 
@@ -52,13 +53,23 @@ def test_device_code_is_not(text):
 
 
 def test_lines_are_those_of_the_users_files():
-    text = '# 1 "k.cpp"\nint a;\n# 1 "h.h" 1\ndouble h;\n# 3 "k.cpp" 2\n\ndouble b;\n# 1 "/usr/include/vector" 1 3\ndouble c;\n'
-    assert [p.split(": ")[0] for p in device_code.problems(text, lambda path: path in ("k.cpp", "h.h"))] == ["h.h:1", "k.cpp:4"]
+    text = """# 1 "k.cpp"
+int a;
+# 1 "h.h" 1
+double h;
+# 3 "k.cpp" 2
+
+double b;
+# 1 "/usr/include/vector" 1 3
+double c;
+"""
+    problems = device_code.problems(text, lambda path: path in ("k.cpp", "h.h"))
+    assert [problem.split(": ")[0] for problem in problems] == ["h.h:1", "k.cpp:4"]
 
 
 def test_a_build_refuses_host_code_where_it_stands(tmp_path):
-    (tmp_path / "inner.h").write_text("#pragma once\n#define REAL double\ninline float half_of(float x) { return x / 2; }\n"
-                                      "#if 0\ndouble unused;\n#endif\n")
+    (tmp_path / "inner.h").write_text("#pragma once\n#define REAL double\n#if 0\ndouble unused;\n#endif\n"
+                                      "inline float half_of(float x) { return x / 2; }\n")
     (tmp_path / "k.cpp").write_text('#include <iostream>\n#include <type_traits>\n#include "inner.h"\n' + PROLOGUE
                                     + entry("k", 0, "  /* double */ REAL x = half_of(3);\n  std::cout << x;"))
     with pytest.raises(twin.CompileError) as error:
@@ -138,8 +149,9 @@ def test_the_key_chooses_the_struct(tmp_path):
 
 
 @pytest.mark.parametrize("expression, holds", [
-    ("TILING_KEY_VAR == 11", True), ("(TILING_KEY_VAR >= 12) && (TILING_KEY_VAR <= 15)", False), ("TILING_KEY_VAR & 0x2", True),
-    ("!(TILING_KEY_VAR != 11UL) || 0", True), ("(TILING_KEY_VAR >> 1) % 5 == 0", True), ("-TILING_KEY_VAR + ~0 > 0", False),
+    ("TILING_KEY_VAR == 11", True), ("(TILING_KEY_VAR >= 12) && (TILING_KEY_VAR <= 15)", False),
+    ("TILING_KEY_VAR & 0x2", True), ("!(TILING_KEY_VAR != 11UL) || 0", True), ("(TILING_KEY_VAR >> 1) % 5 == 0", True),
+    ("-TILING_KEY_VAR + ~0 > 0", False),
 ])
 def test_tiling_conditions(expression, holds):
     assert registered.holds(expression, 11) is holds
@@ -183,16 +195,19 @@ FLAGS = {
     "flag_ordered_pipe": "DataCopy(y[me * 16], f, 16); SetFlag<HardEvent::MTE3_V>(0); WaitFlag<HardEvent::MTE3_V>(0); "
                          "CrossCoreSetFlag<0, PIPE_V>(2); " + WAIT + NEXT,
     # written again while the others may still read it
-    "flag_reuse": "DataCopy(y[me * 16], f, 16); " + SET + WAIT + NEXT + " PipeBarrier<PIPE_ALL>(); DataCopy(y[me * 16], f, 16);",
-    "flag_twice": "DataCopy(y[me * 16], f, 16); " + SET + WAIT + NEXT + " CrossCoreSetFlag<0, PIPE_MTE2>(3); CrossCoreWaitFlag(3); "
-                  "PipeBarrier<PIPE_ALL>(); DataCopy(y[me * 16], f, 16);",
+    "flag_reuse": "DataCopy(y[me * 16], f, 16); " + SET + WAIT + NEXT
+                  + " PipeBarrier<PIPE_ALL>(); DataCopy(y[me * 16], f, 16);",
+    "flag_twice": "DataCopy(y[me * 16], f, 16); " + SET + WAIT + NEXT + " CrossCoreSetFlag<0, PIPE_MTE2>(3); "
+                  "CrossCoreWaitFlag(3); PipeBarrier<PIPE_ALL>(); DataCopy(y[me * 16], f, 16);",
     "flag_missing": "if (me) { " + SET + "} " + WAIT,
     "flag_left": SET,
     "flag_and_sync": "SyncAll(); CrossCoreSetFlag<0, PIPE_MTE3>(12); CrossCoreWaitFlag(12);",
     "flag_many": "for (int i = 0; i < 40; ++i) { " + SET + WAIT + "}",
-    "flag_overflow": "for (int i = 0; i < 16; ++i) { " + SET + "} SyncAll(); for (int i = 0; i < 16; ++i) { " + WAIT + "}",
+    "flag_overflow": "for (int i = 0; i < 16; ++i) { " + SET + "} SyncAll(); "
+                     "for (int i = 0; i < 16; ++i) { " + WAIT + "}",
     # a subset of the blocks meets; the other one goes on writing
-    "sync_subset": """LocalTensor<int32_t> ub(TPosition::VECCALC, 32768, 64); GlobalTensor<int32_t> gm; gm.SetGlobalBuffer((__gm__ int32_t*)a0, 1024);
+    "sync_subset": """LocalTensor<int32_t> ub(TPosition::VECCALC, 32768, 64);
+      GlobalTensor<int32_t> gm; gm.SetGlobalBuffer((__gm__ int32_t*)a0, 1024);
       if (me < 2) SyncAll(gm, ub, 2); if (me) DataCopy(y[512], f, 16);""",
 }
 ENDLESS = {
@@ -218,8 +233,10 @@ WORKS = "for (int i = 0; i < 3000; ++i) { DataCopy(y[me * 16], f, 16); PipeBarri
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    text = entry("marked", 0, MARKED) + entry("prints", 1, PRINTS) + entry("works", 1, HEAD + WORKS) + entry("stream", 2, STREAM)
-    text += "".join(entry(name, 1, HEAD + "  " + body + "\n  PipeBarrier<PIPE_ALL>();") for name, body in (FLAGS | ENDLESS).items())
+    text = entry("marked", 0, MARKED) + entry("prints", 1, PRINTS)
+    text += entry("works", 1, HEAD + WORKS) + entry("stream", 2, STREAM)
+    for name, body in (FLAGS | ENDLESS).items():
+        text += entry(name, 1, HEAD + "  " + body + "\n  PipeBarrier<PIPE_ALL>();")
     return build(tmp_path_factory.mktemp("device"), text)
 
 
@@ -239,8 +256,9 @@ def test_output_is_text_of_the_run(kernels):
     assert run.findings == [] and "printed" not in run.report["blocks"][0]
     lines = run.printed.splitlines()
     assert lines[:7] == ["[AIV Block 0/2] " + text for text in (
-        "block 0 of all: 1.500000 ff", "two", "lines", "DumpTensor: desc=3, addr=0x40, data_type=int32, position=UB, dump_size=4",
-        "[-2, -1, 0, 1]", lines[5][16:], "[[[0.000000, 1.000000],")]
+        "block 0 of all: 1.500000 ff", "two", "lines",
+        "DumpTensor: desc=3, addr=0x40, data_type=int32, position=UB, dump_size=4", "[-2, -1, 0, 1]", lines[5][16:],
+        "[[[0.000000, 1.000000],")]
     assert lines[-1] == "[AIV Block 1/2] block 1 of all: 1.500000 ff" and "[4.000000, 5.000000]," in lines[8]
     assert lines[9] == "[AIV Block 0/2] [-, -]]]" and len(run.printed) < 100_000
 
@@ -257,8 +275,9 @@ def test_flags_between_blocks_order_them(kernels, name):
 
 
 @pytest.mark.parametrize("name, kind, says", [
-    ("flag_no_wait", "block-race", "of block"), ("flag_early", "block-race", "of block"), ("flag_other_pipe", "block-race", "of block"),
-    ("flag_reuse", "block-race", "writes"), ("flag_missing", "block-sync", r"CrossCoreWaitFlag\(2\) waits for ever|a block ended"),
+    ("flag_no_wait", "block-race", "of block"), ("flag_early", "block-race", "of block"),
+    ("flag_other_pipe", "block-race", "of block"), ("flag_reuse", "block-race", "writes"),
+    ("flag_missing", "block-sync", r"CrossCoreWaitFlag\(2\) waits for ever|a block ended"),
     ("flag_left", "event-unwaited", "CrossCoreSetFlag"), ("flag_and_sync", "event-id", "flags 11 to 14"),
     ("flag_overflow", "block-sync", "ends at 15"), ("sync_subset", "block-race", "writes")])
 def test_flags_that_do_not(kernels, name, kind, says):
@@ -282,7 +301,7 @@ def test_a_kernel_that_copies_on_is_left_alone(kernels, monkeypatch):
 
 
 def test_a_large_vocabulary_is_little_work(kernels):
-    """[8, 151936] floats: as many calls as the kernel makes, and memory in proportion to the arrays, with every check on."""
+    """[8, 151936] floats, every check on: as many calls as the kernel makes, and memory in proportion to the arrays."""
     code = f"""
 import numpy as np, resource
 from jascend.backends.ascend import twin
