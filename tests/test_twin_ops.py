@@ -460,6 +460,9 @@ case("TopK_radix", """LocalTensor<int32_t> index(TPosition::VECCALC, 81920, 64),
 
 case("half_scalar", "half s = half(1.5f) * half(3.0f) + half(0.1f); y.SetValue(0, s); y.SetValue(1, half(0.1f)); y.SetValue(2, -s);", [],
      np.array([f16(f16(4.5) + f16(0.1)), f16(0.1), -f16(f16(4.5) + f16(0.1))], f16))
+case("scalar_cast", """half h = ScalarCast<float, half, RoundMode::CAST_FLOOR>(1.0009f);
+  y.SetValue(0, ScalarCast<float, int32_t, RoundMode::CAST_RINT>(2.5f)); y.SetValue(1, unlikely(h == half(1.0f)) ? 1 : 0);""", [],
+     np.array([2, 1], np.int32))
 case("bfloat_scalar", "y.SetValue(0, ToFloat(ToBfloat16(1.01f)));", [], np.array([bf16(1.01)], f32))
 
 # ---- 950 only ----

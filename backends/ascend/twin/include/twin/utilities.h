@@ -16,6 +16,14 @@ constexpr auto AlignDown(A a, B b) -> decltype(a / b) { return a / b * b; }
 template <typename A, typename B>
 constexpr auto CeilDivision(A a, B b) -> decltype(a / b) { return b == 0 ? 0 : (a + b - 1) / b; }
 
+// A float as half or as an integer, on the scalar unit.
+template <typename T, typename U, RoundMode roundMode>
+inline U ScalarCast(T valueIn) {
+  static_assert(std::is_same<T, float>::value && twin::OneOf<U, half, int32_t>, "ScalarCast: float to half or int32_t");
+  if constexpr (std::is_same<U, int32_t>::value) return twin::Saturate<int32_t>(twin::RoundWhole(valueIn, roundMode));
+  else return twin::BitCast<half>(twin::FloatToHalf(valueIn, roundMode));
+}
+
 constexpr uint32_t F32_INF = 0x7f800000, F32_NEG_INF = 0xff800000, F32_NAN = 0x7fc00000;  // as bits
 
 // The twin runs vector cores only.
@@ -36,3 +44,6 @@ template <bool condition, typename T = void> using enable_if_t = std::enable_if_
 inline constexpr int g_coreType = AscendC::AIV;
 #define ASCEND_IS_AIV constexpr (true)
 #define ASCEND_IS_AIC constexpr (false)
+
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
