@@ -9,7 +9,7 @@ Before:
 
     "ascendc.exp"(%y, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
 
-Text:
+After:
 
     Exp(yLocal, xLocal, 64);
 """

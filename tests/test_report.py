@@ -53,7 +53,7 @@ def filtered():
 def test_numbers_of_a_run(stream):
     assert stream.launches == 1 and stream.findings == []
     assert stream.gm_read_bytes == 2 * 4 * 2 * 8192 and stream.gm_write_bytes == 4 * 2 * 8192
-    assert stream.microseconds == pytest.approx(COSTS.launch * 1e6 + stream.cycles / COSTS.clock * 1e6)
+    assert stream.microseconds == pytest.approx((COSTS.launch + COSTS.tiling_copy + stream.cycles / COSTS.clock) * 1e6)
     assert set(stream.pipes) == {"S", "V", "MTE2", "MTE3"} and all(0 < share < 1 for share in stream.pipes.values())
     copied = 4 * 8192 / COSTS.read * COSTS.clock  # of one core, which reads all the time but at the end
     assert copied < stream.cycles < copied * 1.6

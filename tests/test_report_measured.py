@@ -28,7 +28,7 @@ def test_additions_are_within_15_percent(benchmark):
 
 def test_whole_kernels_are_within_a_factor_of_two(benchmark):
     outside = [case.name for case in benchmark.CASES if not 0.5 < 1 + case.error < 2]
-    assert outside == ["sampler 1x32, k 20, p 0.9"]  # nothing but launch cost, see the document
+    assert not outside
 
 
 def test_the_document_shows_what_the_model_gives(benchmark):

@@ -249,7 +249,7 @@ def test_all_bytes_together_need_time():
 
 def launched(*blocks):
     total = {"gm_read_bytes": 0, "gm_write_bytes": 0, "instructions": {}, "repeats": 0, "copies": 0}
-    return twin.Run([], [], {"blocks": [], "total": total}, [twin.Trace(steps_of(*rows), PLACES) for rows in blocks])
+    return twin.Run([], [], {"blocks": [], "total": total, "tiling_bytes": 0}, [twin.Trace(steps_of(*rows), PLACES) for rows in blocks])
 
 
 def test_cores_meet_in_sync_all():

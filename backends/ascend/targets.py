@@ -94,6 +94,8 @@ class Costs:
 _FACTS_2201 = {
     "clock": Fact(1.85e9, "cycles/s", "documented", _ADD),
     "launch": Fact(4e-6, "s", "derived", "launch and end of a kernel; small ones suggest 2 to 12 us; " + _BENCH),
+    "tiling_copy": Fact(1e-6, "s", "guess", "tiling data, copied to every core at the start; the guide puts it in the 1 us "
+                        "class, its growth with the size is not modelled"),
     "sync_all": Fact(2e-6, "s", "guess", "one SyncAll of all cores; 1 to 3 us are plausible"),
     "read": Fact(43.2e9, "B/s", "measured", "one core, GM to UB, 268 MB in 6209 us; " + _ADD),
     "write": Fact(51.4e9, "B/s", "derived", "one core, UB to GM, 134 MB in 2613 us; " + _ADD),

@@ -66,7 +66,7 @@ class KernelProfile:
         blocks, cores: of the launch, and of the product.
         cycles: of the launch, from the first instruction to the last, SyncAlls included; launch cost not.
         seconds: the same with the launch cost.
-        launch_seconds: that cost.
+        launch_seconds: that cost, the copying of tiling data included.
         syncs: how many SyncAlls.
         gm_read_bytes, gm_write_bytes: over all blocks, L2 hit or not.
         l2_read_bytes: the part of the reads that L2 has.
@@ -143,14 +143,15 @@ def profile_kernel(run: Run, target: str, *, name: str, cores: int | None = None
     exposed = np.sum([modelled.segments[busiest].exposed for *_, modelled in results], axis=0)
     events = _events(run.trace[busiest], busiest, results, costs)
     report = run.report["total"]
+    launch = costs.launch + (costs.tiling_copy if run.report["tiling_bytes"] else 0)
     return KernelProfile(
         name=name,
         target=target,
         blocks=blocks,
         cores=cores,
         cycles=total,
-        seconds=costs.launch + total / costs.clock,
-        launch_seconds=costs.launch,
+        seconds=launch + total / costs.clock,
+        launch_seconds=launch,
         syncs=syncs,
         gm_read_bytes=report["gm_read_bytes"],
         gm_write_bytes=report["gm_write_bytes"],

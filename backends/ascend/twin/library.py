@@ -63,7 +63,8 @@ class Run:
         report: counts, as plain data. `report["blocks"]` has one entry a block: `gm_read_bytes`, `gm_write_bytes`,
             `ub_bytes` (the highest UB address used), `flags`, `barriers`, `syncs`, and per pipe (`pipes["V"]`, "S",
             "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
-            API. `report["total"]` sums bytes, instructions and repeats over blocks.
+            API. `report["total"]` sums bytes, instructions and repeats over blocks; `report["tiling_bytes"]` is the size
+            of the tiling data.
         trace: with trace=True one Trace a block, else None.
         printed: what the kernel printed (`AscendC::printf`, `DumpTensor`), block after block, each line with its block.
     """
@@ -115,22 +116,24 @@ class _Options(ctypes.Structure):
                 ("timeout", ctypes.c_double), ("patience", ctypes.c_double)]
 
 
-_runtimes: dict[Path, ctypes.CDLL] = {}
+# By file name, which holds the version: two copies of one version, from two cache directories, would share half of their
+# symbols.
+_runtimes: dict[str, ctypes.CDLL] = {}
 _runtimes_lock = threading.Lock()
 
 
 def _load_runtime() -> ctypes.CDLL:
     path = toolchain.runtime_object()
     with _runtimes_lock:
-        if path not in _runtimes:
+        if path.name not in _runtimes:
             # Global, because kernels are linked without it; its symbols carry the version in their namespace.
             library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
             library.jascend_twin_run.restype = ctypes.c_void_p
             library.jascend_twin_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Array), ctypes.c_uint32,
                                                  ctypes.POINTER(_Options)]
             library.jascend_twin_free.argtypes = [ctypes.c_void_p]
-            _runtimes[path] = library
-        return _runtimes[path]
+            _runtimes[path.name] = library
+        return _runtimes[path.name]
 
 
 # Seconds of processor time that a block may run without any sign that it will end: see `Library.launch`.
@@ -271,7 +274,7 @@ class Library:
                 raise ValueError(f"{place}: {finding.message}; no output was written")
         traces = [_trace(block) for block in result["blocks"]] if trace else None
         printed = "".join(block.pop("printed", "") for block in result["blocks"])
-        report = {"blocks": result["blocks"], "total": _total(result["blocks"])}
+        report = {"blocks": result["blocks"], "total": _total(result["blocks"]), "tiling_bytes": len(data)}
         return Run(list(arrays), findings, report, traces, printed)
 
     def _located(self, finding: Finding) -> Finding:
