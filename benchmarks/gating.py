@@ -10,6 +10,7 @@ import time
 
 THREADS = 2
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
+os.environ["OMP_WAIT_POLICY"] = "passive"  # idle threads of one must not spin on the cores of the other
 os.environ["NPROC"] = str(THREADS)  # XLA's thread pool
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 

@@ -1,14 +1,19 @@
 """Thresholds of a row by bisection, instead of a sort.
 
 The candidates are the integer keys of `bits.keys_of`, so bisection over them ends at an exact value after one pass per
-key bit: 16 for float16 and bfloat16, 32 for float32. The number of passes is fixed and does not look at the data, which
-keeps rows independent of each other. Ties *at* a threshold are not decided here, since operators differ in that.
+key bit: 16 for float16 and bfloat16, 32 for float32. Of float32 keys in long rows the upper half is found first. The few
+elements that have it are listed, and the lower half is found among those; a row with more than a list holds takes all 32
+passes. Which of the two applies to a row depends on that row alone. Ties *at* a threshold are not decided here, since
+operators differ in that.
 """
 
 import jax.numpy as jnp
 from jax import lax
 
-from jascend.numerics import bits, blocks
+from jascend.numerics import bits, blocks, positions
+
+LIST = 2048  # elements that share the upper half of their keys
+_HALF = 16  # bits
 
 
 def bisect(holds, low, high, steps):
@@ -38,8 +43,26 @@ def kth_largest(keys, k, dtype):
         dtype: the dtype whose keys these are.
     """
     highest = bits.nan_key(dtype)
-    fewer = lambda key: blocks.count(keys > key[..., None, None]) < k
-    return bisect(fewer, jnp.full_like(k, -highest), jnp.full_like(k, highest), _key_bits(dtype))
+
+    def among_all():
+        fewer = lambda key: blocks.count(keys > key[..., None, None]) < k
+        return bisect(fewer, jnp.full_like(k, -highest), jnp.full_like(k, highest), _key_bits(dtype))
+
+    if not _has_halves(keys, dtype):
+        return among_all()
+    upper = _upper(keys)
+    fewer = lambda half: blocks.count(upper > half.astype(jnp.int16)[..., None, None]) < k
+    half = bisect(fewer, jnp.full_like(k, -highest >> _HALF), jnp.full_like(k, highest >> _HALF), _HALF)
+    above = blocks.count(upper > half.astype(jnp.int16)[..., None, None])
+    listed, fits = _listed(keys, upper, half)
+
+    def among_listed():
+        values = jnp.take_along_axis(_flat(keys), listed, axis=-1, mode="promise_in_bounds")
+        ranks_first = _in_list(upper, half)
+        fewer = lambda key: above + jnp.sum(ranks_first & (values > key[..., None]), axis=-1, dtype=jnp.int32) < k
+        return bisect(fewer, half << _HALF, (half << _HALF) | 0xFFFF, _HALF)
+
+    return lax.cond(jnp.all(fits), among_listed, among_all)
 
 
 def mass_threshold(keys, weights, limit, top, dtype):
@@ -53,8 +76,56 @@ def mass_threshold(keys, weights, limit, top, dtype):
         dtype: the dtype whose keys these are.
     """
     # Rounded addition is monotonic in each operand, so a sum in a fixed order never falls when an element joins it.
-    exceeds = lambda key: blocks.total(jnp.where(keys <= key[..., None, None], weights, 0.0)) > limit
-    return bisect(exceeds, jnp.full_like(top, -bits.nan_key(dtype)), top, _key_bits(dtype))
+
+    def among_all():
+        exceeds = lambda key: blocks.total(jnp.where(keys <= key[..., None, None], weights, 0.0)) > limit
+        return bisect(exceeds, jnp.full_like(top, -bits.nan_key(dtype)), top, _key_bits(dtype))
+
+    if not _has_halves(keys, dtype):
+        return among_all()
+    upper = _upper(keys)
+    up_to = lambda half: blocks.total(jnp.where(upper <= half.astype(jnp.int16)[..., None, None], weights, 0.0))
+    half = bisect(lambda half: up_to(half) > limit, jnp.full_like(top, -bits.nan_key(dtype) >> _HALF), top >> _HALF, _HALF)
+    below = up_to(half - 1)
+    listed, fits = _listed(keys, upper, half)
+    values = jnp.take_along_axis(_flat(keys), listed, axis=-1, mode="promise_in_bounds")
+    of_list = jnp.take_along_axis(_flat(weights), listed, axis=-1, mode="promise_in_bounds")
+    of_list = jnp.where(_in_list(upper, half), of_list, 0.0)
+    joined = lambda key: blocks.total(jnp.where(values <= key[..., None], of_list, 0.0)[..., None, :])
+    first, last = half << _HALF, jnp.minimum((half << _HALF) | 0xFFFF, top)
+    found = bisect(lambda key: below + joined(key) > limit, first, last, _HALF)
+    return jnp.where(fits, found, lax.cond(jnp.all(fits), lambda: found, among_all))
+
+
+def _has_halves(keys, dtype):
+    """Whether a search by halves is possible, and pays."""
+    *_, count, length = keys.shape
+    return jnp.dtype(dtype).itemsize == 4 and isinstance(count, int) and count * length >= 8 * LIST
+
+
+def _upper(keys):
+    return (keys >> _HALF).astype(jnp.int16)
+
+
+def _flat(x):
+    *lead, count, length = x.shape
+    return x.reshape(*lead, count * length)
+
+
+def _place(half):
+    return lax.broadcasted_iota(jnp.int32, (*half.shape, LIST), half.ndim)
+
+
+def _listed(keys, upper, half):
+    """Where the elements with that upper half are, int32 [..., LIST], and whether the list holds all of them."""
+    shared = upper == half.astype(jnp.int16)[..., None, None]
+    last = keys.shape[-2] * keys.shape[-1] - 1
+    return jnp.minimum(positions.nth_true(shared, _place(half)), last), blocks.count(shared) <= LIST
+
+
+def _in_list(upper, half):
+    """bool [..., LIST]: the places of the list that are taken."""
+    return _place(half) < blocks.count(upper == half.astype(jnp.int16)[..., None, None])[..., None]
 
 
 def _key_bits(dtype):
