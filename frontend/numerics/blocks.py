@@ -60,4 +60,4 @@ def maximum(x):
 
 def count(mask):
     """[..., count, BLOCK] -> [...]: how many are true, as int32 (exact in any order)."""
-    return jnp.sum(halve(mask.astype(jnp.int16)), axis=-1, dtype=jnp.int32)  # a block has at most BLOCK
+    return jnp.sum(halve(mask.astype(jnp.int32)), axis=-1, dtype=jnp.int32)

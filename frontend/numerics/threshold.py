@@ -1,10 +1,10 @@
 """Thresholds of a row by bisection, instead of a sort.
 
 The candidates are the integer keys of `bits.keys_of`, so bisection over them ends at an exact value after one pass per
-key bit: 16 for float16 and bfloat16, 32 for float32. Of float32 keys in long rows the upper half is found first. The few
-elements that have it are listed, and the lower half is found among those; a row with more than a list holds takes all 32
-passes. Which of the two applies to a row depends on that row alone. Ties *at* a threshold are not decided here, since
-operators differ in that.
+key bit: 16 for float16 and bfloat16, 32 for float32. A mass in long float32 rows is searched for by the upper half of the
+keys first. The few elements that have it are listed, and the lower half is found among those; a row with more than a list
+holds takes all 32 passes. Which of the two applies to a row depends on that row alone. (For counts, whose passes are much
+cheaper, the list costs more than it saves.) Ties *at* a threshold are not decided here, since operators differ in that.
 """
 
 import jax.numpy as jnp
@@ -43,26 +43,8 @@ def kth_largest(keys, k, dtype):
         dtype: the dtype whose keys these are.
     """
     highest = bits.nan_key(dtype)
-
-    def among_all():
-        fewer = lambda key: blocks.count(keys > key[..., None, None]) < k
-        return bisect(fewer, jnp.full_like(k, -highest), jnp.full_like(k, highest), _key_bits(dtype))
-
-    if not _has_halves(keys, dtype):
-        return among_all()
-    upper = _upper(keys)
-    fewer = lambda half: blocks.count(upper > half.astype(jnp.int16)[..., None, None]) < k
-    half = bisect(fewer, jnp.full_like(k, -highest >> _HALF), jnp.full_like(k, highest >> _HALF), _HALF)
-    above = blocks.count(upper > half.astype(jnp.int16)[..., None, None])
-    listed, fits = _listed(keys, upper, half)
-
-    def among_listed():
-        values = jnp.take_along_axis(_flat(keys), listed, axis=-1, mode="promise_in_bounds")
-        ranks_first = _in_list(upper, half)
-        fewer = lambda key: above + jnp.sum(ranks_first & (values > key[..., None]), axis=-1, dtype=jnp.int32) < k
-        return bisect(fewer, half << _HALF, (half << _HALF) | 0xFFFF, _HALF)
-
-    return lax.cond(jnp.all(fits), among_listed, among_all)
+    fewer = lambda key: blocks.count(keys > key[..., None, None]) < k
+    return bisect(fewer, jnp.full_like(k, -highest), jnp.full_like(k, highest), _key_bits(dtype))
 
 
 def mass_threshold(keys, weights, limit, top, dtype):
