@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import arith, math, memref, tensor
+from mlir.dialects import arith, math
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, name_of, named, tile_type
+from ..builder import Builder, name_of, tile_type
 from ..diagnostics import emit_error
 
 Access = tuple[str | None, ...]
