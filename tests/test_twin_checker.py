@@ -79,9 +79,9 @@ FAULTS = [
           "ends at UB byte 196400", setup="  InitSocState();\n"),
     Fault("no_memory", "buffer-overflow", "LocalTensor<float> z; Duplicate(z, 0.0f, 8);", "Duplicate(f, 0.0f, 8);", "never given memory"),
     Fault("select_scratch", "reserved-ub",
-          "LocalTensor<float> z(TPosition::VECCALC, 188160, 64); Duplicate(z, 1.0f, 64); PipeBarrier<PIPE_V>(); Select(g, m, f, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);",
-          "LocalTensor<float> z(TPosition::VECCALC, 187904, 64); Duplicate(z, 1.0f, 64); PipeBarrier<PIPE_V>(); Select(g, m, f, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);",
-          "[188160, 196352) as scratch"),
+          "LocalTensor<float> z(TPosition::VECCALC, 188160, 64); Duplicate(z, 1.0f, 64); PipeBarrier<PIPE_V>(); Select(g, m, f, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64); PipeBarrier<PIPE_V>(); Adds(f, z, 1.0f, 64);",
+          "LocalTensor<float> z(TPosition::VECCALC, 188160, 64); Duplicate(z, 1.0f, 64); PipeBarrier<PIPE_V>(); Adds(f, z, 1.0f, 64); PipeBarrier<PIPE_V>(); Select(g, m, f, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);",
+          "[188160, 196352) as scratch since it was written"),
     # ---- alignment and sizes ----
     Fault("align_v", "misaligned", "Adds(f[4], g, 1.0f, 64);", "Adds(f[8], g, 1.0f, 64);", "dst starts at UB byte 16, which is not a multiple of 32"),
     Fault("align_copy", "misaligned", f"DataCopyPad(f[1], x, DataCopyExtParams{{1, 32, 0, 0, 0}}, {PAD});", f"DataCopyPad(f[8], x, DataCopyExtParams{{1, 32, 0, 0, 0}}, {PAD});"),

@@ -218,7 +218,7 @@ class Library:
         self._structs, self._compiled = structs, compiled
         self._objects = {usual: ctypes.CDLL(str(self.path))}
 
-    def launch(self, entry: str, arrays: Sequence[np.ndarray], tiling: bytes | None = None, tiling_key: int = 0,
+    def launch(self, entry: str, arrays: Sequence[np.ndarray | None], tiling: bytes | None = None, tiling_key: int = 0,
                workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False,
                trace: bool = False, timeout: float | None = None) -> Run:
         """Runs a kernel, once for each block.
@@ -229,7 +229,8 @@ class Library:
         Args:
             entry: the kernel's name.
             arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs
-                are written in place. The same array may be given twice. A read-only array can only be an input.
+                are written in place. The same array may be given twice. A read-only array can only be an input. None is an
+                optional argument that is absent: the kernel gets a null pointer.
             tiling: the tiling struct's bytes.
             tiling_key: what TILING_KEY_IS compares with.
             workspace_bytes: size of the workspace; its contents are undefined at the start.
@@ -318,10 +319,14 @@ def _python_line(file: str, line: int) -> str:
     return next((mark[1] for mark in marks if mark), "")
 
 
-def _describe(arrays: Sequence[np.ndarray]) -> ctypes.Array:
+def _describe(arrays: Sequence[np.ndarray | None]) -> ctypes.Array:
     described = (_Array * max(len(arrays), 1))()
     extents: list[tuple[int, int]] = []
     for i, array in enumerate(arrays):
+        if array is None:
+            described[i] = _Array(None, 0, False, i)
+            extents.append((0, 0))
+            continue
         if not isinstance(array, np.ndarray):
             raise ValueError(f"argument {i} is a {type(array).__name__}, not a NumPy array")
         if not array.flags.c_contiguous:

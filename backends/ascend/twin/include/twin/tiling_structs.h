@@ -34,6 +34,10 @@ using namespace tiling;
 
 using namespace AscendC::tiling;
 
+// Host code defines its structs there; the CANN build hands them to the kernel without a namespace.
+namespace optiling {}
+using namespace optiling;
+
 // Fields stand as in a plain struct, and the struct takes a multiple of 8 bytes, as the host lays it out.
 #define BEGIN_TILING_DATA_DEF(Class) struct alignas(8) Class {
 #define TILING_DATA_FIELD_DEF(type, name) type name

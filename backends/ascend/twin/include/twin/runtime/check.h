@@ -82,17 +82,15 @@ void Call::Problem(bool skip, const char* kind, const char* format, ...) {
   va_end(args);
 }
 
+// What the kernel kept there is gone; it is a fault only where something reads it (UbContents).
 void Call::Scratch(uint64_t begin, uint64_t bytes) {
-  State& s = *core.state;
   if (!core.check) return;
-  uint8_t* valid = s.valid + begin;
-  if (const void* held = std::memchr(valid, 1, bytes)) {
-    uint64_t at = begin + uint64_t(static_cast<const uint8_t*>(held) - valid);
-    Note(s, "reserved-ub", site,
-         Text("%s uses UB [%llu, %llu) as scratch, and the kernel keeps data there (byte %llu)", api,
-              (unsigned long long)begin, (unsigned long long)(begin + bytes), (unsigned long long)at),
-         "UB", at, at + 1);
-  }
+  Overwritten& over = core.state->overwritten;
+  over.held.resize(bytes);
+  for (uint64_t i = 0; i < bytes; ++i) over.held[i] |= core.state->valid[begin + i];
+  over.begin = begin;
+  over.api = api;
+  over.line = site.line;
   Undefined(begin, bytes);
 }
 
@@ -134,7 +132,9 @@ struct Checker {
     if (!argument) {
       if (call.core.check)
         Note(s, "gm-out-of-bounds", call.site,
-             Text("%s %s GM through a pointer that comes from no kernel argument", call.api, verb), "GM");
+             Text("%s %s GM through a pointer that %s", call.api, verb,
+                  span.begin < s.launch->guard ? "is null, as that of an argument which the launch leaves out"
+                                               : "comes from no kernel argument"), "GM");
       return false;
     }
     uint64_t base = uint64_t(argument->base);
@@ -168,10 +168,18 @@ struct Checker {
     uint64_t at = span.begin + uint64_t(static_cast<const uint8_t*>(hole) - valid);
     uint64_t end = at;
     while (end < span.end && !s.valid[end]) ++end;
-    Note(s, "uninitialized-read", call.site,
-         Text("%s reads %s at UB [%llu, %llu), and nothing was written to [%llu, %llu)", call.api, o.name,
-              U(span.begin), U(span.end), U(at), U(end)),
-         "UB", at, end);
+    const Overwritten& over = s.overwritten;
+    if (at - over.begin < over.held.size() && over.held[at - over.begin])
+      Note(s, "reserved-ub", call.site,
+           Text("%s reads %s at UB [%llu, %llu), and %s (line %d) used [%llu, %llu) as scratch since it was written",
+                call.api, o.name, U(span.begin), U(span.end), over.api, over.line, U(over.begin),
+                U(over.begin + over.held.size())),
+           "UB", at, end);
+    else
+      Note(s, "uninitialized-read", call.site,
+           Text("%s reads %s at UB [%llu, %llu), and nothing was written to [%llu, %llu)", call.api, o.name,
+                U(span.begin), U(span.end), U(at), U(end)),
+           "UB", at, end);
     std::memset(valid, 1, span.end - span.begin);  // said once, not again by everything computed from it
   }
 

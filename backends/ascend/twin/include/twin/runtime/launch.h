@@ -309,7 +309,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   if (options.tilingBytes) std::memcpy(launch.arguments.back().base, options.tiling, options.tilingBytes);
 
   std::vector<Pointer> pointers;
-  for (uint32_t i = 0; i < count; ++i) pointers.push_back(launch.arguments[slot[i]].base);
+  for (uint32_t i = 0; i < count; ++i) pointers.push_back(arrays[i].data ? launch.arguments[slot[i]].base : nullptr);
   pointers.push_back(work.base);
   pointers.push_back(launch.arguments.back().base);
 

@@ -152,12 +152,21 @@ class Pages {
   size_t bytes_ = 0;
 };
 
+// The part of UB that an instruction last used as its scratch.
+struct Overwritten {
+  uint64_t begin = 0;
+  std::vector<uint8_t> held;  // 1 where it held something the kernel had put there
+  const char* api = "";
+  int line = 0;
+};
+
 struct State {
   Launch* launch = nullptr;
   bool autoSync = false, initialised = false, usesEvents = false;
   Pages pages;
   uint8_t* ub = nullptr;
   uint8_t* valid = nullptr;  // 1 where UB holds something the kernel put there
+  Overwritten overwritten;
 
   std::vector<Finding> findings;
   std::unordered_map<std::string, size_t> findingIndex;

@@ -1,0 +1,54 @@
+"""What sources written for the operator packages need of the twin: optional arguments, tilings as the host declares
+them, conventions of their build."""
+
+import numpy as np
+from test_twin import PROLOGUE, build, cache, entry  # noqa: F401  (cache is a fixture)
+
+from jascend.backends.ascend import twin
+
+OPTIONAL = entry("optional", 2, """  InitSocState();
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a1, 8);
+  if (a0 == nullptr) { y.SetValue(0, 1.0f); return; }
+  GlobalTensor<float> x; x.SetGlobalBuffer((__gm__ float*)a0, 8);
+  y.SetValue(0, x.GetValue(0));""")
+CARELESS = entry("careless", 2, """  InitSocState();
+  GlobalTensor<float> x, y; x.SetGlobalBuffer((__gm__ float*)a0, 8); y.SetGlobalBuffer((__gm__ float*)a1, 8);
+  y.SetValue(0, x.GetValue(0));""")
+
+
+def test_an_argument_may_be_absent(tmp_path):
+    lib = build(tmp_path, OPTIONAL + CARELESS)
+    y, x = np.zeros(8, np.float32), np.full(8, 7, np.float32)
+    run = lib.launch("optional", [None, y], blocks=1)
+    assert run.findings == [] and y[0] == 1 and run.outputs[0] is None
+    lib.launch("optional", [x, y], blocks=1)
+    assert y[0] == 7
+    (finding,) = lib.launch("careless", [None, y], blocks=1).findings
+    assert finding.kind == "gm-out-of-bounds" and "null" in finding.message
+
+
+HOST_TILING = """#include "register/tilingdata_base.h"
+namespace optiling {
+BEGIN_TILING_DATA_DEF(HostTiling)
+TILING_DATA_FIELD_DEF(uint32_t, count);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(Spelled, HostTiling)
+}
+"""
+SPELLED = """struct Worker {
+  uint32_t count;
+  __aicore__ inline explicit Worker(const HostTiling* tiling) : count(tiling->count) {}
+};
+""" + entry("spelled", 1, """  InitSocState();
+  GET_TILING_DATA(t, tiling);
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 8);
+  y.SetValue(0, Worker(&t).count);""")
+
+
+def test_the_hosts_tiling_has_no_namespace_in_the_kernel(tmp_path):
+    (tmp_path / "spelled_tiling.h").write_text(HOST_TILING)
+    (tmp_path / "spelled.cpp").write_text(PROLOGUE + SPELLED)
+    lib = twin.build(tmp_path / "spelled.cpp", includes=[tmp_path / "spelled_tiling.h"])
+    y = np.zeros(8, np.float32)
+    run = lib.launch("spelled", [y], tiling=np.array([5, 0], np.uint32).tobytes(), blocks=1)
+    assert run.findings == [] and y[0] == 5
