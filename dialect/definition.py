@@ -53,13 +53,15 @@ class VerifyError(ValueError):
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand group. `role` says how a buffer operand of the `ascendc` dialect is used: "in", "out" or "inout"."""
+    """One operand group. `role` says how a buffer operand of the `ascendc` dialect is used: "in", "out" or "inout";
+    `touched` how many bytes from the buffer's start on an op may touch (a strided one: its hull), None for all of them."""
 
     name: str
     type: str
     doc: str = ""
     optional: bool = False
     role: str = ""
+    touched: Callable[[ir.OpView], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Op:
-    """One operation. `pipe` names the hardware queue that runs it (`ascendc` only)."""
+    """One operation. `pipe` names the hardware queue that runs it, `in_place` the operands whose buffer its first operand,
+    the written one, may coincide with (`ascendc` only)."""
 
     name: str
     summary: str
@@ -92,6 +95,7 @@ class Op:
     verify: Callable[[ir.OpView], None] | None = None
     side_effects: bool = False
     pipe: str | None = None
+    in_place: tuple[str, ...] = ()
 
     @property
     def class_name(self) -> str:
