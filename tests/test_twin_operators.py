@@ -52,3 +52,18 @@ def test_the_hosts_tiling_has_no_namespace_in_the_kernel(tmp_path):
     y = np.zeros(8, np.float32)
     run = lib.launch("spelled", [y], tiling=np.array([5, 0], np.uint32).tobytes(), blocks=1)
     assert run.findings == [] and y[0] == 5
+
+
+LAST_BYTES = entry("last_bytes", 1, """  InitSocState();
+  LocalTensor<float> t(TPosition::VECCALC, 196608 - 512, 128);
+  Duplicate(t, 3.0f, 128);
+  SetFlag<HardEvent::V_MTE3>(0); WaitFlag<HardEvent::V_MTE3>(0);
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 128);
+  DataCopy(y, t, 128);
+  PipeBarrier<PIPE_ALL>();""")
+
+
+def test_the_frameworks_bytes_of_ub_are_there_but_not_the_kernels(tmp_path):
+    y = np.zeros(128, np.float32)
+    run = build(tmp_path, LAST_BYTES).launch("last_bytes", [y], blocks=1)
+    assert {finding.kind for finding in run.findings} == {"ub-capacity"} and (y == 3).all()

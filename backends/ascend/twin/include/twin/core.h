@@ -31,7 +31,7 @@ enum class Element : uint8_t { kOther, kInt8, kInt16, kInt32, kHalf, kBfloat16, 
 
 struct Core {
   uint8_t* ub = nullptr;  // the unified buffer; addresses in LocalTensor are offsets from here
-  uint32_t ubBytes = 0;
+  uint32_t ubBytes = 0, ubRoom = 0;  // what a kernel may use of UB, what there is
   bool check = true;
   int32_t block = 0, blocks = 1;
   uint64_t tilingKey = 0;
@@ -103,7 +103,7 @@ class TWIN_API Call {
   // Adds a piece to the operand added last, where operands depend on data.
   void Extend(uint64_t begin, uint64_t bytes);
   // Whether UB has these bytes, for calls that must look at data before they know what they touch.
-  bool InUb(uint64_t begin, uint64_t bytes) const { return begin + bytes <= core.ubBytes; }
+  bool InUb(uint64_t begin, uint64_t bytes) const { return begin + bytes <= core.ubRoom; }
 
   Core& core;
   const char* api;

@@ -109,13 +109,18 @@ struct Checker {
   unsigned long long U(uint64_t v) const { return v; }
 
   bool UbBounds(const Operand& o, const Span& span) {
-    if (span.end > call.core.ubBytes || span.begin > span.end) {
+    if (span.end > call.core.ubRoom || span.begin > span.end) {
       if (call.core.check)
         Note(s, "ub-out-of-bounds", call.site,
              Text("%s %s %s UB [%llu, %llu), and UB has %u bytes", call.api, o.write ? "writes" : "reads", o.name,
                   U(span.begin), U(span.end), call.core.ubBytes), "UB", span.begin, span.end);
       return false;
     }
+    if (call.core.check && span.end > call.core.ubBytes)
+      Note(s, "ub-capacity", call.site,
+           Text("%s %s %s UB [%llu, %llu), of which a kernel may use %u bytes: the last %u are the framework's", call.api,
+                o.write ? "writes" : "reads", o.name, U(span.begin), U(span.end), call.core.ubBytes,
+                call.core.ubRoom - call.core.ubBytes), "UB", span.begin, span.end);
     if (call.core.check && (span.begin < o.low || span.end > o.high)) {
       std::string buffer = o.high == 0 ? std::string("a tensor that was never given memory")
                                        : Text("its buffer [%llu, %llu)", U(o.low), U(o.high));
@@ -216,7 +221,7 @@ struct Checker {
         const Operand& o = call.operands_[k];
         if (!o.write || o.space != Space::kUb) continue;
         for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) {
-          uint64_t end = std::min<uint64_t>(s.spans[i].end, call.core.ubBytes);
+          uint64_t end = std::min<uint64_t>(s.spans[i].end, call.core.ubRoom);
           if (s.spans[i].begin < end) std::memset(s.valid + s.spans[i].begin, 1, end - s.spans[i].begin);
         }
       }

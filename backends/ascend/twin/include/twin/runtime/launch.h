@@ -193,6 +193,9 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
 
 // ---- the launch ----
 
+// 192 KB on 910B, of which the last 256 bytes are the framework's.
+inline uint32_t UbRoom(uint32_t usable) { return uint32_t(RoundUp(usable, 4096)); }
+
 inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check, bool autoSync, bool trace) {
   s.launch = &launch;
   s.tracing = trace;
@@ -200,9 +203,9 @@ inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check,
   s.gmWrites.resize(launch.arguments.size());
   s.blockAccesses.resize(launch.arguments.size());
   s.firstOpen.resize(launch.arguments.size());
-  size_t room = RoundUp(ubBytes, 4096), history = RoundUp((ubBytes / kGranule + 1) * sizeof(Access), 64);
+  size_t room = UbRoom(ubBytes), history = RoundUp((room / kGranule + 1) * sizeof(Access), 64);
   s.ub = s.pages.Map(2 * room + 4 * history);
-  std::memset(s.ub, 0xff, ubBytes);  // NaN, so that what is read unwritten shows
+  std::memset(s.ub, 0xff, room);  // NaN, so that what is read unwritten shows
   s.valid = s.ub + room;
   uint8_t* next = s.valid + room;
   s.writes = reinterpret_cast<Access*>(next);
@@ -322,6 +325,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
                  options.trace != 0);
     Core& core = cores[b];
     core.ubBytes = options.ubBytes;
+    core.ubRoom = UbRoom(options.ubBytes);
     core.check = options.check != 0;
     core.block = int32_t(b);
     core.blocks = int32_t(options.blocks);
