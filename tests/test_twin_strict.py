@@ -67,6 +67,9 @@ REFUSED_ON_910B = [
     ("Select(f, m, g, 0, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);", "Select(f, u32, g, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);"),
     ("Select(f, i32, g, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);", "Select(f, m, g, f, SELMODE::VSEL_CMPMASK_SPR, n);"),
     ("Cast(i8, f, RoundMode::CAST_RINT, n);", "Cast(i8, h, RoundMode::CAST_RINT, n);"),
+    ("LocalTensor<hifloat8_t> e; Cast(e, f, RoundMode::CAST_ROUND, n);", "LocalTensor<hifloat8_t> e; e = e[32];"),
+    ("Cast(h, h, RoundMode::CAST_HYBRID, n);", "Cast(i4, h, RoundMode::CAST_ODD, 64, 1, {1, 1, 2, 8});"),
+    ("Cast(i4, i16, RoundMode::CAST_NONE, n);", "Cast(h, i4, RoundMode::CAST_NONE, 64, 1, {1, 1, 8, 2});"),
     ("Cast(b, h, RoundMode::CAST_RINT, n);", "Cast(b, f, RoundMode::CAST_RINT, n);"),
     ("Cast(f, u32, RoundMode::CAST_NONE, n);", "Cast(f, i32, RoundMode::CAST_NONE, n);"),
     ("Cast(i16, i64, RoundMode::CAST_NONE, n);", "Cast(i32, i64, RoundMode::CAST_NONE, n);"),
@@ -119,8 +122,11 @@ REFUSED_ON_910B = [
 # What 950 has and 910B has not; and what neither has.
 ALLOWED_ON_950 = ["Add(b, b, c, n);", "Add(i64, i64, j64, n);", "Div(i32, i32, j32, n);", "And(i32, i32, j32, n);",
                   "Scatter(f, g, u32, 0, n);", "Duplicate(i8, int8_t(0), n);", "Compare(m, i16, i16, CMPMODE::LT, n);",
+                  "LocalTensor<hifloat8_t> e; Cast(e, f, RoundMode::CAST_HYBRID, n);", "Cast(b, i4, RoundMode::CAST_NONE, n);",
+                  "LocalTensor<fp4x2_e2m1_t> e; Cast(e, b, RoundMode::CAST_RINT, 64, 1, {1, 1, 8, 8});",
                   "bs = bs + bs;", "DataCopyPad(f, gf, DataCopyExtParams{1, 4, -4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"]
-REFUSED_ON_950 = ["LocalTensor<hifloat8_t> e; Cast(e, f, RoundMode::CAST_ROUND, n);", "Cast(i8, f, RoundMode::CAST_RINT, n);",
+REFUSED_ON_950 = ["LocalTensor<hifloat8_t> e; Cast(e, b, RoundMode::CAST_ROUND, n);", "Cast(i8, f, RoundMode::CAST_RINT, n);",
+                  "LocalTensor<fp4x2_e2m1_t> e; Cast(e, f, RoundMode::CAST_RINT, n);",
                   "AscendQuant<fp8_e4m3fn_t, float>(e, f, 1.0f, 0.0f, n);",
                   "Duplicate(f, 0, n);", "Muls(f, g, 2, n);", "Gather(f, g, i32, 0, n);", "Sort32<float>(f, g, i32, 1);",
                   "ReduceSum<int32_t>(i32, i32, j32, 64);", "Exp(i32, j32, n);"]

@@ -1,11 +1,21 @@
 // Cast: every pair of formats the products have, with the round modes each pair allows.
 #pragma once
 #include "twin/arith.h"
+#if __NPU_ARCH__ == 3510
+#include "twin/narrow.h"
+#endif
 
 namespace twin {
 inline namespace TWIN_ABI {
 
 using AscendC::RoundMode;
+
+template <typename T> inline constexpr bool IsFour = OneOf<T, AscendC::fp4x2_e2m1_t, AscendC::fp4x2_e1m2_t>;
+// Two numbers a byte. Cast counts numbers.
+template <typename T> inline constexpr bool Packed = IsFour<T> || std::is_same<T, AscendC::int4b_t>::value;
+template <typename T> inline constexpr uint64_t CastBytes(uint64_t count) {
+  return Packed<T> ? (count + 1) / 2 : count * sizeof(T);
+}
 
 // Which modes a pair takes, as bits 1 << mode; 0 for a pair that does not exist.
 template <typename To, typename From>
@@ -42,6 +52,14 @@ constexpr uint32_t CastModes() {
 #if __NPU_ARCH__ == 3510
   using AscendC::fp8_e4m3fn_t;
   using AscendC::fp8_e5m2_t;
+  using AscendC::hifloat8_t;
+  constexpr uint32_t hybrid = 16 | 128;
+  if constexpr (OneOf<From, half, float> && std::is_same<To, hifloat8_t>::value) return hybrid;
+  if constexpr (std::is_same<From, hifloat8_t>::value && OneOf<To, half, float>) return none;
+  if constexpr (std::is_same<From, bfloat16_t>::value && IsFour<To>) return five;
+  if constexpr (IsFour<From> && std::is_same<To, bfloat16_t>::value) return none;
+  if constexpr (std::is_same<From, I4>::value && OneOf<To, int16_t, bfloat16_t>) return none;
+  if constexpr (std::is_same<From, int16_t>::value && std::is_same<To, I4>::value) return none;
   if constexpr (std::is_same<From, float>::value && OneOf<To, fp8_e4m3fn_t, fp8_e5m2_t>) return 2;
   if constexpr (OneOf<From, fp8_e4m3fn_t, fp8_e5m2_t> && std::is_same<To, float>::value) return none;
   if constexpr (std::is_same<From, half>::value && std::is_same<To, bfloat16_t>::value) return five;
@@ -58,7 +76,7 @@ constexpr uint32_t CastModes() {
 
 inline const char* ModeName(RoundMode mode) {
   static const char* const names[] = {"CAST_NONE", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC",
-                                      "CAST_ODD"};
+                                      "CAST_ODD", "CAST_HYBRID"};
   return names[int(mode)];
 }
 
@@ -136,17 +154,37 @@ inline void StoreNibble(uint8_t* p, uint64_t i, int32_t value) {
   p[i / 2] = uint8_t((p[i / 2] & ~(15u << shift)) | (uint32_t(value & 15) << shift));
 }
 
-template <RoundMode mode>
-TWIN_OUTLINE void CastRun(AscendC::int4b_t* d, const half* a, uint64_t n, float) {
+template <RoundMode mode, typename From>
+TWIN_OUTLINE void CastRun(AscendC::int4b_t* d, const From* a, uint64_t n, float) {
   for (uint64_t i = 0; i < n; ++i) {
-    double x = RoundWhole(Load(a[i]), mode);
+    double x = RoundWhole(double(Load(a[i])), mode);
     StoreNibble(&d->bits, i, x != x ? 0 : x < -8 ? -8 : x > 7 ? 7 : int32_t(x));
   }
 }
-template <RoundMode mode>
-TWIN_OUTLINE void CastRun(half* d, const AscendC::int4b_t* a, uint64_t n, float) {
-  for (uint64_t i = 0; i < n; ++i) Store(d[i], float(LoadNibble(&a->bits, i)));
+template <RoundMode mode, typename To>
+TWIN_OUTLINE void CastRun(To* d, const AscendC::int4b_t* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) Store(d[i], Compute<To>(LoadNibble(&a->bits, i)));
 }
+
+#if __NPU_ARCH__ == 3510
+template <RoundMode mode, typename From>
+TWIN_OUTLINE void CastRun(AscendC::hifloat8_t* d, const From* a, uint64_t n, float) {
+  constexpr bool hybrid = mode == RoundMode::CAST_HYBRID;
+  for (uint64_t i = 0; i < n; ++i) d[i].bits = FloatToHifloat(Load(a[i]), hybrid, sizeof(From) == 4 ? 14 : 2);
+}
+template <RoundMode mode, typename To>
+TWIN_OUTLINE void CastRun(To* d, const AscendC::hifloat8_t* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) Store(d[i], HifloatToFloat(a[i].bits));
+}
+template <RoundMode mode, typename To>
+TWIN_OUTLINE std::enable_if_t<IsFour<To>> CastRun(To* d, const bfloat16_t* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) StoreNibble(&d->bits, i, FloatToFour<To>(Load(a[i]), mode));
+}
+template <RoundMode mode, typename From>
+TWIN_OUTLINE std::enable_if_t<IsFour<From>> CastRun(bfloat16_t* d, const From* a, uint64_t n, float) {
+  for (uint64_t i = 0; i < n; ++i) Store(d[i], FourToFloat<From>(uint8_t(LoadNibble(&a->bits, i) & 15)));
+}
+#endif
 
 template <typename To, typename From>
 TWIN_OUTLINE void CastMode(RoundMode mode, To* d, const From* a, uint64_t n, float scale) {
@@ -159,6 +197,9 @@ TWIN_OUTLINE void CastMode(RoundMode mode, To* d, const From* a, uint64_t n, flo
     case RoundMode::CAST_ROUND: if constexpr (modes & 16) CastRun<RoundMode::CAST_ROUND>(d, a, n, scale); break;
     case RoundMode::CAST_TRUNC: if constexpr (modes & 32) CastRun<RoundMode::CAST_TRUNC>(d, a, n, scale); break;
     case RoundMode::CAST_ODD: if constexpr (modes & 64) CastRun<RoundMode::CAST_ODD>(d, a, n, scale); break;
+#if __NPU_ARCH__ == 3510
+    case RoundMode::CAST_HYBRID: if constexpr (modes & 128) CastRun<RoundMode::CAST_HYBRID>(d, a, n, scale); break;
+#endif
   }
 }
 
@@ -176,6 +217,13 @@ inline void CheckCastOverlap(Call& call, uint64_t dst, uint64_t to, uint64_t src
       return;
     }
   }
+}
+
+template <typename T>
+inline void TouchBytes(Call& call, const char* name, bool write, const Local<T>& tensor, uint64_t bytes) {
+  View view = tensor.View();
+  if (sizeof(T) > call.width) call.width = sizeof(T);
+  call.Ub(name, write, view.address, bytes, view.low, view.high, 32);
 }
 
 template <typename To, typename From>
@@ -198,9 +246,11 @@ TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, con
   twin::Call call("Cast", PIPE_V, site);
   twin::CheckCast<T, U>(call, roundMode);
   uint64_t d = dst.View().address, a = src.View().address;
-  uint64_t to = twin::BytesOf<T>(count), from = twin::BytesOf<U>(count);
-  twin::Touch(call, "src", false, src, count);
-  twin::Touch(call, "dst", true, dst, count);
+  uint64_t to = twin::CastBytes<T>(count), from = twin::CastBytes<U>(count);
+  if ((twin::Packed<T> || twin::Packed<U>) && count % 2)
+    call.Problem(true, "count", "count is %u, and two 4-bit numbers share a byte: it must be even", count);
+  twin::TouchBytes(call, "src", false, src, from);
+  twin::TouchBytes(call, "dst", true, dst, to);
   twin::CheckCastOverlap(call, d, to, a, from);
   if (call.Issue(twin::RepeatsOf(to > from ? to : from)))
     twin::CastMode(roundMode, twin::As<T>(call.core.ub + d), twin::As<U>(call.core.ub + a), count,
@@ -212,13 +262,47 @@ TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, con
 namespace twin {
 inline namespace TWIN_ABI {
 
+// One operand of 4-bit numbers: blocks of 64 of them, against blocks of 16 on the other side. Pairs that share a byte go
+// together.
+template <typename T, typename U, typename M>
+TWIN_OUTLINE void CastPairs(Call& call, const Local<T>& dst, const Local<U>& src, RoundMode mode, M mask,
+                            const Repeat& repeat, const AscendC::UnaryRepeatParams& p, bool setMask) {
+  Lanes lanes = LanesOf(call, mask, repeat, 128, setMask);
+  auto at = [](bool packed, uint64_t base, uint32_t block, uint32_t rep, uint32_t r, uint32_t lane) {
+    const uint32_t perBlock = packed ? 64 : 16;
+    return base + (uint64_t(r) * rep + uint64_t(lane / perBlock) * block) * 32 +
+           (packed ? lane % 64 / 2 : lane % 16 * 2);
+  };
+  auto to = [&](uint32_t r, uint32_t lane) {
+    return at(Packed<T>, dst.View().address, p.dstBlkStride, p.dstRepStride, r, lane);
+  };
+  auto from = [&](uint32_t r, uint32_t lane) {
+    return at(Packed<U>, src.View().address, p.srcBlkStride, p.srcRepStride, r, lane);
+  };
+  for (uint32_t lane = 0; lane < 128 && lanes.repeats; lane += 2)
+    if (lanes.Active(0, lane) != lanes.Active(0, lane + 1)) {
+      call.Problem(true, "mask-limit", "lanes %u and %u share a byte of 4-bit numbers: the mask takes both or neither",
+                   lane, lane + 1);
+      break;
+    }
+  TouchBytes(call, "src", false, src, 0);
+  ForRuns(lanes, 16, [&](uint32_t r, uint32_t lane, uint32_t n) { call.Extend(from(r, lane), CastBytes<U>(n)); });
+  TouchBytes(call, "dst", true, dst, 0);
+  ForRuns(lanes, 16, [&](uint32_t r, uint32_t lane, uint32_t n) { call.Extend(to(r, lane), CastBytes<T>(n)); });
+  if (!call.Issue(lanes.repeats)) return;
+  uint8_t* ub = call.core.ub;
+  ForRuns(lanes, 16, [&](uint32_t r, uint32_t lane, uint32_t n) {
+    CastMode(mode, As<T>(ub + to(r, lane)), As<U>(ub + from(r, lane)), n, 0.0f);
+  });
+}
+
 template <typename T, typename U, typename M>
 TWIN_OUTLINE void CastLanes(const Local<T>& dst, const Local<U>& src, RoundMode mode, M mask, const Repeat& repeat,
                       const AscendC::UnaryRepeatParams& p, bool setMask, Site site) {
   static_assert(CastModes<T, U>() != 0, "Cast does not convert between these types");
-  static_assert(!OneOf<AscendC::int4b_t, T, U>, "the strided form with int4b_t is not in the twin: use the count form");
   Call call("Cast", PIPE_V, site);
   CheckCast<T, U>(call, mode);
+  if constexpr (Packed<T> || Packed<U>) return CastPairs(call, dst, src, mode, mask, repeat, p, setMask);
   constexpr uint32_t wide = sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U);
   Lanes lanes = LanesOf(call, mask, repeat, 256 / wide, setMask);
   Walk d{dst.View().address, sizeof(T), p.dstBlkStride, p.dstRepStride};

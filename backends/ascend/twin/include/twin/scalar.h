@@ -13,7 +13,10 @@
 namespace AscendC {
 enum class RoundMode {
   CAST_NONE = 0,  // exact where it can be, else like CAST_RINT
-  CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD
+  CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD,
+#if __NPU_ARCH__ == 3510
+  CAST_HYBRID  // to hifloat8_t: away from zero around 1, elsewhere by a threshold from the operand's own last bits
+#endif
 };
 }
 
@@ -206,8 +209,7 @@ inline bfloat16_t ToBfloat16(const float& value) {
   return result;
 }
 
-// 8-bit floats of 950. The twin casts them to and from float; hifloat8_t and the 4-bit floats it can only hold and
-// copy.
+// The narrow floats of 950; see narrow.h.
 struct fp8_e4m3fn_t {
   uint8_t bits;
 };
@@ -217,6 +219,7 @@ struct fp8_e5m2_t {
 struct hifloat8_t {
   uint8_t bits;
 };
+// Two 4-bit floats share a byte, the lower index in the lower bits. Tensors count bytes, Cast counts numbers.
 struct fp4x2_e2m1_t {
   uint8_t bits;
 };
