@@ -36,18 +36,19 @@ Writes to global memory by one pipe are not ordered among each other: a kernel s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mlir import ir
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import EVENT_IDS, PIPES, buffer_bytes
+from jascend.dialect.ascendc import EVENT_IDS, PIPES
 
-from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
+from .pipe_order import Barrier, Block, Control, Flag, Instruction, Item, Pair, Program, State, Unordered
 from .registry import register_pass
 
-_ALL = frozenset(PIPES)
+_SCALAR = PIPES.index("S")
+_MAX_ADDED = 100_000  # a conflict that what is added does not resolve would add for ever
 
 
 @register_pass("insert-sync")
@@ -57,7 +58,7 @@ class InsertSync:
         for kernel in module.regions[0].blocks[0].operations:
             if KERNEL not in kernel.operation.attributes:
                 continue
-            program = Program(kernel.operation)
+            program = _Synchroniser(kernel.operation)
             program.synchronise()
             with module.location:
                 program.write()
@@ -65,348 +66,265 @@ class InsertSync:
             remarks.add(kernel.operation, "analysis", f"{flags} flags and {barriers} barriers")
 
 
-# -- the program ----------------------------------------------------------------------------------------------------
+class _Resume(Exception):
+    """Synchronisation was added: the walk goes on from an item, with the state that it was met with."""
+
+    def __init__(self, item: Item):
+        self.item = item
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Bytes an instruction touches: of the unified buffer, or all of a global buffer."""
-
-    space: str  # "ub", or the argument of the kernel
-    start: int
-    end: int
-    writes: bool
-
-    def conflicts(self, other: _Range, same_pipe: bool) -> bool:
-        if self.space != other.space or not (self.writes or other.writes):
-            return False
-        if self.space != "ub" and same_pipe:
-            return False
-        return self.start < other.end and other.start < self.end
-
-
-@dataclass(eq=False)
-class Item:
-    """Something in a block: an instruction, a synchronisation or a control-flow op."""
-
-    op: ir.Operation | None
-    block: Block | None = None
-
-
-@dataclass(eq=False)
-class Instruction(Item):
-    pipe: str = ""
-    ranges: tuple[_Range, ...] = ()
-    conflicts: set[Instruction] = field(default_factory=set)
-
-
-@dataclass(eq=False)
-class Control(Item):
-    blocks: list[Block] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Barrier(Item):
-    pipe: str = ""
-
-
-@dataclass(eq=False)
-class Flag(Item):
-    """A set or a wait. The two of a pair share `pair`."""
-
-    source: str = ""
-    target: str = ""
-    is_wait: bool = False
-    pair: list[Flag] = field(default_factory=list)
-    event_id: int = -1
-
-
-@dataclass(eq=False)
-class Block:
-    items: list[Item]
-    owner: Control | None = None
-
-    def insert(self, index: int, item: Item) -> None:
-        item.block = self
-        self.items.insert(index, item)
-
-
-@dataclass
-class _Knowledge:
-    """What is certain at a point: for each instruction that may have run, which pipes see it finished; and for each
-    flag that is set, the instructions whose completion it stands for."""
-
-    seen_by: dict[Instruction, frozenset[str]]
-    flags: dict[int, frozenset[Instruction]]
-
-    def copy(self) -> _Knowledge:
-        return _Knowledge(dict(self.seen_by), dict(self.flags))
-
-    def join(self, other: _Knowledge) -> _Knowledge:
-        seen = dict(self.seen_by)
-        for instruction, pipes in other.seen_by.items():
-            seen[instruction] = pipes & seen[instruction] if instruction in seen else pipes
-        flags = {key: self.flags[key] & other.flags[key] for key in self.flags.keys() & other.flags.keys()}
-        return _Knowledge(seen, flags)
-
-
-class _Conflict(Exception):
-    """Two instructions that nothing orders."""
-
-    def __init__(self, before: Instruction, after: Instruction):
-        self.before, self.after = before, after
-
-
-class Program:
-    """A kernel as blocks of instructions, and the synchronisation it needs."""
-
+class _Synchroniser(Program):
     def __init__(self, kernel: ir.Operation):
-        self.kernel = kernel
-        self.order: dict[Instruction, int] = {}
-        self.body = self._block(kernel.regions[0].blocks[0], None)
-        self._find_conflicts()
-
-    # -- reading the IR -----------------------------------------------------------------------------------------
-
-    def _block(self, block: ir.Block, owner: Control | None) -> Block:
-        result = Block([], owner)
-        for view in block.operations:
-            op = view.operation
-            item = self._item(op)
-            item.block = result
-            result.items.append(item)
-        return result
-
-    def _item(self, op: ir.Operation) -> Item:
-        if any(len(region.blocks) for region in op.regions):
-            control = Control(op)
-            control.blocks = [self._block(region.blocks[0], control) for region in op.regions if len(region.blocks)]
-            return control
-        definition = ASCENDC.by_name.get(op.name)
-        if op.name in ("ascendc.set_flag", "ascendc.wait_flag", "ascendc.pipe_barrier"):
-            emit_error(op, "insert-sync runs on kernels without synchronisation, this one has some already")
-            raise PassFailure
-        if definition is None or definition.pipe is None:
-            return Item(op)
-        instruction = Instruction(op, pipe=definition.pipe, ranges=_ranges(op, definition))
-        self.order[instruction] = len(self.order)
-        return instruction
-
-    def _find_conflicts(self) -> None:
-        instructions = list(self.order)
-        for i, a in enumerate(instructions):
-            for b in instructions[i:]:
-                if any(x.conflicts(y, a.pipe == b.pipe) for x in a.ranges for y in b.ranges):
-                    a.conflicts.add(b)
-                    b.conflicts.add(a)
-
-    # -- the walk -----------------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Raises `_Conflict` for the first conflict that nothing orders."""
-        self._walk(self.body, _Knowledge({}, {}))
-
-    def _walk(self, block: Block, known: _Knowledge) -> _Knowledge:
-        for item in block.items:
-            if isinstance(item, Instruction):
-                self._run(item, known)
-            elif isinstance(item, Barrier):
-                for instruction, pipes in known.seen_by.items():
-                    if item.pipe == "ALL":
-                        known.seen_by[instruction] = _ALL
-                    elif instruction.pipe == item.pipe:
-                        known.seen_by[instruction] = pipes | {item.pipe}
-            elif isinstance(item, Flag):
-                self._flag(item, known)
-            elif isinstance(item, Control):
-                known = self._control(item, known)
-        return known
-
-    def _run(self, instruction: Instruction, known: _Knowledge) -> None:
-        unordered = [
-            other for other in instruction.conflicts if instruction.pipe not in known.seen_by.get(other, _ALL)
-        ]
-        if unordered:
-            # The latest of one pipe stands for the earlier ones too.
-            raise _Conflict(max(unordered, key=lambda other: (other.pipe, self.order[other])), instruction)
-        known.seen_by[instruction] = _ALL if instruction.pipe == "S" else frozenset()
-        for key, instructions in known.flags.items():
-            known.flags[key] = instructions - {instruction}
-
-    def _flag(self, flag: Flag, known: _Knowledge) -> None:
-        key = id(flag.pair)
-        if not flag.is_wait:
-            known.flags[key] = frozenset(
-                instruction
-                for instruction, pipes in known.seen_by.items()
-                if instruction.pipe == flag.source or flag.source in pipes
-            )
-            return
-        # What the scalar unit has waited for is before all that it issues from then on, on any pipe.
-        sees = _ALL if flag.target == "S" else {flag.target}
-        for instruction in known.flags.pop(key, ()):
-            known.seen_by[instruction] |= sees
-
-    def _control(self, control: Control, known: _Knowledge) -> _Knowledge:
-        name = control.op.name
-        if name == "scf.if":
-            after = [self._walk(block, known.copy()) for block in control.blocks]
-            if len(after) == 1:
-                after.append(known)
-            return after[0].join(after[1])
-        entry = known
-        while True:  # knowledge only shrinks from round to round, so this ends
-            if name == "scf.while":
-                left = self._walk(control.blocks[0], entry.copy())
-                again = self._walk(control.blocks[1], left.copy())
-            else:
-                left = entry
-                again = self._walk(control.blocks[0], entry.copy())
-            joined = entry.join(again)
-            if joined == entry:
-                return left
-            entry = joined
-
-    # -- adding synchronisation ---------------------------------------------------------------------------------
+        super().__init__(kernel)
+        self.adding = False
+        self.added = 0
+        self.rounds: dict[Control, int] = {}  # how many times the body of a loop has been walked, from its entry
+        self.known: dict[Control, dict] = {}  # what walks of a control-flow op have found, by the state before it
 
     def synchronise(self) -> None:
-        while True:
-            try:
-                self.check()
-            except _Conflict as conflict:
-                self._order(conflict.before, conflict.after)
-            else:
-                break
-        self._drop_redundant()
+        self.adding = True
+        self.walk(self.body, self.start())
+        self.adding = False
+        self.before.clear()
+        self.walk(self.body, self.start())
+        for sync in self.syncs():
+            self._drop_if_redundant(sync)
         self._number_events()
 
-    def _order(self, before: Instruction, after: Instruction) -> None:
-        if before.pipe == after.pipe:
-            barrier = Barrier(None, pipe=after.pipe)
-            after.block.insert(after.block.items.index(after), barrier)
-            return
-        first, second = _beside(before, after)
-        block = first.block
-        pair: list[Flag] = []
-        set_ = Flag(None, source=before.pipe, target=after.pipe, pair=pair)
-        wait = Flag(None, source=before.pipe, target=after.pipe, is_wait=True, pair=pair)
-        pair += [set_, wait]
-        carried = block.items.index(first) >= block.items.index(second)
-        end = len(block.items) - 1 if _has_terminator(block) else len(block.items)
-        block.insert(end if carried else block.items.index(second), wait)
-        block.insert(block.items.index(first) + 1, set_)
+    def syncs(self) -> list[Item]:
+        """Every barrier that was added and every set of a pair, in program order."""
+        return [
+            item
+            for item in self.items()
+            if item.op is None and (isinstance(item, Barrier) or isinstance(item, Flag) and item is item.pair.set)
+        ]
 
-    def _drop_redundant(self) -> None:
-        for sync in self._syncs():
-            group = sync.pair if isinstance(sync, Flag) else [sync]
-            places = [(item.block, item.block.items.index(item), item) for item in group]
-            for block, _, item in places:
-                block.items.remove(item)
+    # -- adding -------------------------------------------------------------------------------------------------
+
+    def walk(self, block: Block, state: State) -> State:
+        if not self.adding:
+            return super().walk(block, state)
+        if block.owner is not None:
+            self.rounds[block.owner] = self.rounds.get(block.owner, 0) + 1
+        index = 0
+        while index < len(block.items):
+            item = block.items[index]
+            self.before[item] = state
             try:
-                self.check()
-            except _Conflict:
-                for block, index, item in places:
-                    block.items.insert(index, item)
+                state = self.step(item, state)
+                index += 1
+                continue
+            except Unordered as conflict:
+                resume = self._order(conflict)
+            except _Resume as request:
+                resume = request.item
+            if resume.block is not block:
+                raise _Resume(resume)
+            index, state = block.items.index(resume), self.before[resume]
+        self.before[block] = state
+        return state
 
-    def _syncs(self) -> list[Item]:
-        """Every barrier and every set, in program order."""
-        found: list[Item] = []
+    def _control(self, control: Control, state: State) -> State:
+        if not self.adding:
+            return super()._control(control, state)
+        entry = (state, *(self.missing(pair, pair.first_set) for pair in control.primed))
+        known = self.known.setdefault(control, {})
+        if entry not in known:
+            self.rounds[control] = 0
+            after = super()._control(control, state)
+            self.rounds[control] = 0
+            known[entry] = after, {pair: self.primed[pair] for pair in control.primed}
+        after, primed = known[entry]
+        self.primed |= primed
+        return after
 
-        def visit(block: Block) -> None:
-            for item in block.items:
-                if isinstance(item, Barrier) or (isinstance(item, Flag) and not item.is_wait):
-                    found.append(item)
-                elif isinstance(item, Control):
-                    for inner in item.blocks:
-                        visit(inner)
+    def _order(self, conflict: Unordered) -> Item:
+        """Adds what orders some of the earlier instructions before the later one; returns where to go on."""
+        self.added += 1
+        assert self.added < _MAX_ADDED, "what insert-sync adds does not resolve the conflict"
+        earlier, loop = self._choose(conflict)
+        later = conflict.later
+        first, second = _beside(earlier, later) if loop is None else _inside(loop, earlier, later)
+        if earlier.pipe == later.pipe:
+            place = _out_of_loops(later, second)
+            resume = self._insert(Barrier(None, pipe=PIPES[later.pipe]), place.block, place)
+        else:
+            resume = self._add_flag(first, second, later.pipe, earlier.pipe, carried=loop is not None)
+        return self._outermost_repeated(resume) or resume
 
-        visit(self.body)
+    def _choose(self, conflict: Unordered) -> tuple[Instruction, Control | None]:
+        """One of the earlier instructions, the latest of its pipe, which stands for those before it too; and the loop from
+        whose last iteration it comes, if it takes turns there."""
+        later, n = conflict.later, self.count
+        bits = next(found for mask in self.of_pipe if (found := conflict.earlier & mask))
+        now, aged = bits & ((1 << n) - 1), (bits >> n | bits >> 2 * n) & ((1 << n) - 1)
+        for loop in self.turning_loops:
+            inside = loop.low <= later.low < loop.high
+            carried = aged & loop.turning
+            if carried and not inside:
+                now |= carried
+        forward = now & ((1 << later.low) - 1)
+        chosen = forward or now
+        if chosen:
+            return self.instructions[chosen.bit_length() - 1], None
+        earlier = self.instructions[aged.bit_length() - 1]
+        return earlier, next(loop for loop in self.turning_loops if loop.turning >> earlier.low & 1)
+
+    def _add_flag(self, first: Item, second: Item, target: int, source: int, carried: bool) -> Item:
+        """Sets a flag behind `first` and waits before `second`, or where the two are iterations apart at the body's end. If
+        that would hold up what comes before `second` in the next iteration, the flag is primed instead."""
+        block = first.block
+        pair = Pair(source, target)
+        follows = block.items.index(first) >= block.items.index(second)
+        if not carried and not follows:
+            pair.set = self._insert(Flag(None, pair=pair), block, _behind(first))
+            pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, second)
+            return pair.wait
+        pair.set = self._insert(Flag(None, pair=pair), block, _behind(first))
+        loop = block.owner
+        held_up = self.between(block.low, second.low) & (-1 if target == _SCALAR else self.of_pipe[target])
+        if not (follows and held_up and loop is not None and loop.is_loop):
+            end = block.items[-1] if _has_terminator(block) else None
+            pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, end)
+            return pair.set
+        pair.loop = loop
+        pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, second)
+        pair.first_set = self._insert(Flag(None, pair=pair), loop.block, loop)
+        pair.last_wait = self._insert(Flag(None, pair=pair, is_wait=True), loop.block, _behind(loop))
+        loop.primed.append(pair)
+        return pair.first_set
+
+    def _insert(self, item: Item, block: Block, place: Item | None) -> Item:
+        """Puts a synchronisation before `place`, or at the block's end."""
+        item.block = block
+        item.low = item.high = block.high if place is None else place.low
+        block.items.insert(len(block.items) if place is None else block.items.index(place), item)
+        if place in self.before:
+            self.before[item] = self.before[place]
+        while block.owner is not None:
+            self.known.pop(block.owner, None)
+            block = block.owner.block
+        return item
+
+    def _outermost_repeated(self, item: Item) -> Control | None:
+        """The outermost loop around an item that has gone round: its head holds what the new synchronisation orders."""
+        found = None
+        block = item.block
+        while block.owner is not None:
+            if block.owner.is_loop and self.rounds.get(block.owner, 0) > 1:
+                found = block.owner
+            block = block.owner.block
         return found
+
+    # -- taking away --------------------------------------------------------------------------------------------
+
+    def _drop_if_redundant(self, sync: Item) -> None:
+        group = sync.pair.flags() if isinstance(sync, Flag) else [sync]
+        places = sorted(((item.block.items.index(item), item) for item in group), key=lambda place: place[0])
+        loop = sync.pair.loop if isinstance(sync, Flag) else None
+        last = group[0] if loop is None else None
+        index = last and last.block.items.index(last) - (last is not sync)
+        for _, item in reversed(places):
+            item.block.items.remove(item)
+        if loop is not None:
+            loop.primed.remove(sync.pair)
+        before, primed = self.before.copy(), self.primed.copy()
+        try:
+            if last is None:
+                self.walk(self.body, self.start())
+            else:
+                self._settle(last.block, index, self.before[last])
+        except Unordered:
+            self.before, self.primed = before, primed
+            for index, item in places:
+                item.block.items.insert(index, item)
+            if loop is not None:
+                loop.primed.append(sync.pair)
+
+    def _settle(self, block: Block, index: int, state: State) -> None:
+        """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""
+        while True:
+            passed: set[Pair] = set()  # flags set with less to stand for than before
+            for item in block.items[index:]:
+                if not passed and _covers(self.before[item], state):
+                    return
+                if isinstance(item, Flag) and not item.is_wait:
+                    old = self.missing(item.pair, item)
+                    self.before[item] = state
+                    if self.missing(item.pair, item) & ~old:
+                        passed.add(item.pair)
+                elif isinstance(item, Flag):
+                    passed.discard(item.pair)
+                self.before[item] = state
+                state = self.step(item, state)
+            if not passed and _covers(self.before[block], state):
+                return
+            self.before[block] = state
+            owner = block.owner
+            if owner is None:
+                return
+            # From here on the whole of what is around counts: both branches, or all iterations.
+            state = self._control(owner, self.before[owner])
+            block, index = owner.block, owner.block.items.index(owner) + 1
+
+    # -- event ids ----------------------------------------------------------------------------------------------
 
     def _number_events(self) -> None:
         """Gives each pair an id that no pair of its direction has between the same set and wait; a barrier for all pipes
         replaces a pair when the ids are used up."""
-        positions: dict[int, int] = {}
-
-        def number(block: Block) -> None:
-            for item in block.items:
-                positions[id(item)] = len(positions)
-                if isinstance(item, Control):
-                    for inner in item.blocks:
-                        number(inner)
-
-        number(self.body)
-        open_until: dict[tuple[str, str, int], int] = {}
-        for sync in self._syncs():
-            if not isinstance(sync, Flag):
+        positions = {item: i for i, item in enumerate(self.items())}
+        open_until: dict[tuple[int, int, int], int] = {}
+        pairs = [sync.pair for sync in self.syncs() if isinstance(sync, Flag)]
+        for pair in sorted(pairs, key=lambda pair: positions[pair.first_set or pair.set]):
+            start, end = positions[pair.first_set or pair.set], positions[pair.last_wait or pair.wait]
+            free = [i for i in EVENT_IDS if open_until.get((pair.source, pair.target, i), -1) < start]
+            if free:
+                pair.event_id = free[0]
+                open_until[(pair.source, pair.target, free[0])] = end
                 continue
-            set_, wait = sync.pair
-            start, end = positions[id(set_)], positions[id(wait)]
-            free = [i for i in EVENT_IDS if open_until.get((set_.source, set_.target, i), -1) < start]
-            if not free:
-                set_.block.items.remove(set_)
-                wait.block.insert(wait.block.items.index(wait), Barrier(None, pipe="ALL"))
-                wait.block.items.remove(wait)
-                continue
-            set_.event_id = wait.event_id = free[0]
-            open_until[(set_.source, set_.target, free[0])] = end
+            self._insert(Barrier(None, pipe="ALL"), pair.wait.block, pair.wait)
+            for flag in pair.flags():
+                flag.block.items.remove(flag)
 
     # -- writing the IR -----------------------------------------------------------------------------------------
 
     def write(self) -> None:
         """Creates the ops of the synchronisation that was added."""
-        set_flag, wait_flag, barrier = (ASCENDC.classes[n] for n in ("SetFlag", "WaitFlag", "PipeBarrier"))
-
-        def visit(block: Block) -> None:
-            following: Item | None = None
-            for item in reversed(block.items):
-                if isinstance(item, Control):
-                    for inner in item.blocks:
-                        visit(inner)
-                if item.op is None:
-                    with ir.InsertionPoint(following.op):
-                        if isinstance(item, Barrier):
-                            item.op = barrier.build(pipe=item.pipe).operation
-                        else:
-                            cls = wait_flag if item.is_wait else set_flag
-                            event = f"{item.source}_{item.target}"
-                            item.op = cls.build(event=event, event_id=item.event_id).operation
-                following = item
-
-        visit(self.body)
+        following: dict[Block, Item] = {}
+        for item in reversed(list(self.items())):
+            if item.op is None:
+                with ir.InsertionPoint(following[item.block].op):
+                    item.op = _build(item)
+            following[item.block] = item
 
     def counts(self) -> tuple[int, int]:
-        syncs = self._syncs()
-        flags = sum(isinstance(sync, Flag) for sync in syncs)
-        return flags, len(syncs) - flags
+        """How many flags and how many barriers."""
+        items = list(self.items())
+        flags = sum(isinstance(item, Flag) and item is item.pair.set for item in items)
+        return flags, sum(isinstance(item, Barrier) and item.op.name == "ascendc.pipe_barrier" for item in items)
 
 
-def _ranges(op: ir.Operation, definition) -> tuple[_Range, ...]:
-    ranges = []
-    for operand, value in zip(definition.operands, op.operands):
-        if not operand.role:
-            continue
-        writes = operand.role in ("out", "inout")
-        if isinstance(value.owner, ir.Block):
-            ranges.append(_Range(f"argument {value.arg_number}", 0, 1, writes))
-            continue
-        offset = value.owner.attributes["offset"] if "offset" in value.owner.attributes else None
-        if offset is None:
-            emit_error(value.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
-            raise PassFailure
-        ranges.append(_Range("ub", offset.value, offset.value + buffer_bytes(value), writes))
-    return tuple(ranges)
+def _build(item: Item) -> ir.Operation:
+    if isinstance(item, Barrier):
+        return ASCENDC.classes["PipeBarrier"].build(pipe=item.pipe).operation
+    event = f"{PIPES[item.pair.source]}_{PIPES[item.pair.target]}"
+    cls = ASCENDC.classes["WaitFlag" if item.is_wait else "SetFlag"]
+    return cls.build(event=event, event_id=item.pair.event_id).operation
+
+
+def _covers(known: State, state: State) -> bool:
+    return not any(bits & ~old for bits, old in zip(state, known))
 
 
 def _beside(a: Item, b: Item) -> tuple[Item, Item]:
     """The items of the innermost common block that are, or contain, `a` and `b`."""
-    above_a = _path(a)
-    above_b = _path(b)
-    for item_a in above_a:
-        for item_b in above_b:
-            if item_a.block is item_b.block:
-                return item_a, item_b
-    raise AssertionError("two instructions of one kernel share its body")
+    above_b = {item.block: item for item in _path(b)}
+    return next((item, above_b[item.block]) for item in _path(a) if item.block in above_b)
+
+
+def _inside(loop: Control, *items: Item) -> tuple[Item, ...]:
+    """The items of a loop's body that are, or contain, the given ones."""
+    return tuple(next(above for above in _path(item) if above.block.owner is loop) for item in items)
 
 
 def _path(item: Item) -> list[Item]:
@@ -414,6 +332,23 @@ def _path(item: Item) -> list[Item]:
     while path[-1].block.owner is not None:
         path.append(path[-1].block.owner)
     return path
+
+
+def _out_of_loops(item: Item, outermost: Item) -> Item:
+    """The outermost loop around an item, up to `outermost`; the item itself where there is none."""
+    place = item
+    for above in _path(item):
+        if isinstance(above, Control) and above.is_loop:
+            place = above
+        if above is outermost:
+            return place
+    raise AssertionError("the outermost item is around the item")
+
+
+def _behind(item: Item) -> Item | None:
+    """The next item of the block."""
+    index = item.block.items.index(item) + 1
+    return item.block.items[index] if index < len(item.block.items) else None
 
 
 def _has_terminator(block: Block) -> bool:

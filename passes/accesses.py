@@ -1,0 +1,141 @@
+"""What the instructions of a kernel touch: bytes of the unified buffer, or global memory.
+
+A buffer operand is a chain of views (`ascendc.view`, each at an offset) down to an `ascendc.local_tensor` or to global
+memory. A constant offset gives a sub-range, an unknown one all of the viewed buffer; an op that declares how many bytes
+it touches narrows the range further.
+
+Double buffering uses one buffer of two halves that take turns: the offset is `slot * length`, where `slot` is carried by
+a loop and is 1 minus itself in the next iteration. In one iteration the halves `slot` and `1 - slot` are apart; from one
+iteration to the next they change places. `Access.turn` says which half an access means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from jascend.dialect import ASCENDC
+from jascend.dialect.ascendc import buffer_bytes, element_bytes
+
+VIEW = "ascendc.view"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The half of a buffer that an iteration of a loop uses: 0 for the carried slot, 1 for the other one."""
+
+    loop: ir.Operation
+    half: int
+    bytes: int  # of one half
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes that an instruction touches, counted from the start of `root`; global memory counts as one byte."""
+
+    root: ir.Value
+    start: int
+    end: int
+    writes: bool
+    turn: Turn | None = None  # then start and end are those in the first half
+
+    @property
+    def in_global_memory(self) -> bool:
+        return not is_unified_buffer(self.root)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The bytes over all turns."""
+        return self.start, self.end + (self.turn.bytes if self.turn else 0)
+
+
+def is_unified_buffer(value: ir.Value) -> bool:
+    """Whether a buffer is an `ascendc.local_tensor`."""
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "ascendc.local_tensor"
+
+
+def accesses(op: ir.Operation) -> list[Access]:
+    """What an op of `ascendc` touches, operand by operand."""
+    definition = ASCENDC.by_name[op.name]
+    found = []
+    for operand in definition.operands:
+        value = getattr(op.opview, operand.name) if operand.role else None
+        if value is None:
+            continue
+        touched = operand.touched(op.opview) if operand.touched else None
+        found.append(_access(value, operand.role in ("out", "inout"), touched))
+        if operand.role == "inout":
+            found.append(_access(value, False, touched))
+    return found
+
+
+def root_of(value: ir.Value) -> ir.Value:
+    """The buffer or global memory that a value is a view of."""
+    while not isinstance(value.owner, ir.Block) and (value.owner.name == VIEW or value.owner.name == "memref.cast"):
+        value = value.owner.operands[0]
+    return value
+
+
+def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
+    root = root_of(value)
+    if not is_unified_buffer(root):
+        return Access(root, 0, 1, writes)
+    start, turn = 0, None
+    end = buffer_bytes(value) if touched is None else touched
+    while value != root:
+        view = value.owner.opview
+        step = element_bytes(ir.MemRefType(view.buffer.type).element_type)
+        offset = constant_index(view.offset)
+        halves = None if offset is not None else _turn(view, step)
+        if offset is not None:
+            start, end = start + offset * step, end + offset * step
+        elif halves is not None and turn is None:
+            turn = halves
+        else:  # anywhere in what it is a view of
+            start, end, turn = 0, buffer_bytes(view.buffer), None
+        value = view.buffer
+    return Access(root, start, end, writes, turn)
+
+
+def constant_index(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return owner.attributes["value"].value
+
+
+def _turn(view, step: int) -> Turn | None:
+    """The turn of a view at `slot * length`, where the viewed buffer has two times `length` elements."""
+    owner = view.offset.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.muli":
+        return None
+    slot, length = owner.operands
+    elements = constant_index(length)
+    if elements is None or elements * step * 2 != buffer_bytes(view.buffer):
+        return None
+    found = _slot(slot)
+    return found and Turn(*found, elements * step)
+
+
+def _slot(value: ir.Value) -> tuple[ir.Operation, int] | None:
+    """The loop whose iterations alternate an index between 0 and 1, and whether this is the carried one or its opposite."""
+    opposite = _one_minus(value)
+    if opposite is not None:
+        found = _slot(opposite)
+        return found and (found[0], 1 - found[1])
+    block = value.owner
+    if not isinstance(block, ir.Block) or value.arg_number == 0 or block.owner.operation.name != "scf.for":
+        return None
+    loop = block.owner.operation
+    yielded = block.operations[len(block.operations) - 1].operation.operands[value.arg_number - 1]
+    starts = constant_index(loop.operands[2 + value.arg_number]) in (0, 1)
+    return (loop, 0) if starts and _one_minus(yielded) == value else None
+
+
+def _one_minus(value: ir.Value) -> ir.Value | None:
+    """x, where the value is 1 - x."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.subi" or constant_index(owner.operands[0]) != 1:
+        return None
+    return owner.operands[1]

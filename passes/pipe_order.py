@@ -1,0 +1,356 @@
+"""Which instructions of a kernel are ordered: a walk with bit sets, used by `insert-sync`.
+
+Instructions are numbered in program order. At every point the walk knows, for each pipe, the set of instructions that may
+have run and that the pipe is not certain to find finished (`State`, one integer a pipe). An instruction that conflicts
+with one in its pipe's set is unordered. A barrier empties the set of its own pipe's instructions. A flag carries what its
+source pipe knew: all the source has been given before, and all that the source itself had waited for. What the scalar
+unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
+
+Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
+longer grows, with the state before the loop in it, so a loop of zero trips is covered.
+
+An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the loop, in
+the one before, or earlier; the back edge moves them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from jascend.dialect import ASCENDC
+from jascend.dialect.ascendc import PIPES
+
+from .accesses import Access, accesses
+from .diagnostics import PassFailure, emit_error
+
+State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
+_SCALAR = PIPES.index("S")
+_LOOPS = ("scf.for", "scf.while")
+
+
+@dataclass(eq=False)
+class Item:
+    """Something in a block. `low` and `high` bound the numbers of the instructions in it."""
+
+    op: ir.Operation | None
+    low: int = 0
+    high: int = 0
+    block: Block | None = None
+
+
+@dataclass(eq=False)
+class Instruction(Item):
+    pipe: int = 0
+    accesses: list[Access] = field(default_factory=list)
+    conflicts: int = 0
+    leaves: tuple[int, ...] = ()  # bits that it adds to each pipe's set
+
+
+@dataclass(eq=False)
+class Control(Item):
+    blocks: list[Block] = field(default_factory=list)
+    turning: int = 0  # instructions on buffers whose halves take turns in this loop
+    primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
+
+    @property
+    def is_loop(self) -> bool:
+        return self.op.name in _LOOPS
+
+
+@dataclass(eq=False)
+class Barrier(Item):
+    pipe: str = ""  # or "ALL"
+
+
+@dataclass(eq=False)
+class Flag(Item):
+    pair: Pair | None = None
+    is_wait: bool = False
+
+
+@dataclass(eq=False)
+class Pair:
+    """A flag: a set and its wait in one block. A primed one is waited for in the next iteration of `loop`: it is also set
+    before the loop and waited for after it."""
+
+    source: int
+    target: int
+    set: Flag | None = None
+    wait: Flag | None = None
+    loop: Control | None = None
+    first_set: Flag | None = None
+    last_wait: Flag | None = None
+    event_id: int = -1
+
+    def flags(self) -> list[Flag]:
+        return [flag for flag in (self.first_set, self.wait, self.set, self.last_wait) if flag is not None]
+
+
+@dataclass(eq=False)
+class Block:
+    items: list[Item]
+    owner: Control | None = None
+    low: int = 0
+    high: int = 0
+
+
+class Unordered(Exception):
+    """Instructions (bits) that nothing orders before one that conflicts with them."""
+
+    def __init__(self, earlier: int, later: Instruction):
+        self.earlier, self.later = earlier, later
+
+
+class Program:
+    """A kernel as nested blocks of instructions, and the walk over it."""
+
+    def __init__(self, kernel: ir.Operation):
+        self.kernel = kernel
+        self.instructions: list[Instruction] = []
+        self.before: dict[Item | Block, State] = {}  # of an item: the state it was met with; of a block: that at its end
+        self.primed: dict[Pair, int] = {}  # what a primed flag stands for, at the head of its loop
+        self.controls: dict[ir.Operation, Control] = {}
+        self.body = self._block(kernel.regions[0].blocks[0], None)
+        self.count = len(self.instructions)
+        self._number_bits()
+
+    # -- reading the IR -----------------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block, owner: Control | None) -> Block:
+        result = Block([], owner, low=len(self.instructions))
+        for view in block.operations:
+            item = self._item(view.operation)
+            item.block = result
+            result.items.append(item)
+        result.high = len(self.instructions)
+        return result
+
+    def _item(self, op: ir.Operation) -> Item:
+        low = len(self.instructions)
+        if any(len(region.blocks) for region in op.regions):
+            control = Control(op, low)
+            self.controls[op] = control
+            control.blocks = [self._block(region.blocks[0], control) for region in op.regions if len(region.blocks)]
+            control.high = len(self.instructions)
+            if op.name == "scf.while" and control.blocks[0].high > low:
+                emit_error(op, "a while loop's condition must be scalar arithmetic, this one has instructions")
+                raise PassFailure
+            return control
+        if op.name in ("ascendc.set_flag", "ascendc.wait_flag", "ascendc.pipe_barrier"):
+            emit_error(op, "insert-sync runs on kernels without synchronisation, this one has some already")
+            raise PassFailure
+        if op.name == "ascendc.sync_all":
+            return Barrier(op, low, low, pipe="ALL")
+        definition = ASCENDC.by_name.get(op.name)
+        if definition is None or definition.pipe is None:
+            return Item(op, low, low)
+        instruction = Instruction(op, low, low + 1, pipe=PIPES.index(definition.pipe), accesses=accesses(op))
+        self.instructions.append(instruction)
+        return instruction
+
+    def _number_bits(self) -> None:
+        n = self.count
+        self.of_pipe = [0] * len(PIPES)
+        for instruction in self.instructions:
+            bit = 1 << instruction.low
+            self.of_pipe[instruction.pipe] |= bit | bit << n | bit << 2 * n
+            # What the scalar unit reads is complete before anything later is issued; what it writes, only to itself.
+            writes = any(access.writes for access in instruction.accesses)
+            is_scalar = instruction.pipe == _SCALAR
+            instruction.leaves = tuple(
+                0 if is_scalar and (pipe == _SCALAR or not writes) else bit for pipe in range(len(PIPES))
+            )
+            for access in instruction.accesses:
+                if access.turn:
+                    self.controls[access.turn.loop].turning |= bit
+        self.turning_loops = [control for control in self.controls.values() if control.turning]
+        self._find_conflicts()
+
+    # -- conflicts ----------------------------------------------------------------------------------------------
+
+    def _find_conflicts(self) -> None:
+        """Fills in what each instruction conflicts with. Within UB by a sweep over the addresses at which ranges begin and
+        end; a bit set for each stretch between two of them holds who reads and who writes there."""
+        n = self.count
+        spans: list[tuple[int, int, Instruction, Access]] = []
+        outside: dict[ir.Value, list[tuple[Instruction, Access]]] = {}
+        for instruction in self.instructions:
+            for access in instruction.accesses:
+                if access.in_global_memory:
+                    outside.setdefault(access.root, []).append((instruction, access))
+                    continue
+                base = self._address(access.root)
+                start, end = access.span
+                spans.append((base + start, base + end, instruction, access))
+        edges = sorted({edge for start, end, *_ in spans for edge in (start, end)})
+        at = {edge: i for i, edge in enumerate(edges)}
+        touching, writing = [0] * len(edges), [0] * len(edges)
+        for start, end, instruction, access in spans:
+            for i in range(at[start], at[end]):
+                touching[i] |= 1 << instruction.low
+                if access.writes:
+                    writing[i] |= 1 << instruction.low
+        for start, end, instruction, access in spans:
+            found = 0
+            for i in range(at[start], at[end]):
+                found |= touching[i] if access.writes else writing[i]
+            instruction.conflicts |= found | found << n | found << 2 * n
+        for users in outside.values():
+            for one, x in users:
+                for other, y in users:
+                    if _conflict_outside(one, x, other, y):
+                        bit = 1 << other.low
+                        one.conflicts |= bit | bit << n | bit << 2 * n
+        self._take_turns([span for span in spans if span[3].turn])
+        for instruction in self.instructions:
+            if instruction.pipe == _SCALAR:
+                instruction.conflicts &= ~self.of_pipe[_SCALAR]
+
+    def _take_turns(self, spans: list[tuple[int, int, Instruction, Access]]) -> None:
+        """Takes conflicts back where two accesses are in different halves: in one iteration those of opposite turns, from
+        one iteration to the next those of the same turn."""
+        n = self.count
+        alone = [s for s in spans if sum(a.root == s[3].root for a in s[2].accesses) == 1]
+        for _, _, one, x in alone:
+            for _, _, other, y in alone:
+                if x.turn.loop != y.turn.loop or x.root != y.root:
+                    continue
+                if any(_shared(a, b, self._address) for a in one.accesses for b in other.accesses if a is not x or b is not y):
+                    continue
+                now = other.low if x.turn.half != y.turn.half else n + other.low
+                one.conflicts &= ~(1 << now)
+
+    def _address(self, root: ir.Value) -> int:
+        attributes = root.owner.attributes
+        if "offset" not in attributes:
+            emit_error(root.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
+            raise PassFailure
+        return attributes["offset"].value
+
+    # -- the walk -----------------------------------------------------------------------------------------------
+
+    def start(self) -> State:
+        return (0,) * len(PIPES)
+
+    def step(self, item: Item, state: State) -> State:
+        """The state after an item. Raises `Unordered`."""
+        if isinstance(item, Instruction):
+            earlier = state[item.pipe] & item.conflicts
+            if earlier:
+                raise Unordered(earlier, item)
+            return tuple(a | b for a, b in zip(state, item.leaves))
+        if isinstance(item, Barrier):
+            if item.pipe == "ALL":
+                return self.start()
+            pipe = PIPES.index(item.pipe)
+            return _replaced(state, pipe, state[pipe] & ~self.of_pipe[pipe])
+        if isinstance(item, Flag):
+            return self._wait(item, state) if item.is_wait else state
+        if isinstance(item, Control):
+            return self._control(item, state)
+        return state
+
+    def walk(self, block: Block, state: State) -> State:
+        for item in block.items:
+            self.before[item] = state
+            state = self.step(item, state)
+        self.before[block] = state
+        return state
+
+    def _wait(self, wait: Flag, state: State) -> State:
+        pair = wait.pair
+        if pair.loop is None:
+            left = self.missing(pair, pair.set) | self.between(pair.set.low, wait.low)
+        elif wait is pair.wait:
+            left = self.primed[pair] | self.between(wait.block.low, wait.low)
+        else:
+            left = self.turned(pair.loop, self.primed[pair], leave=True)
+        if pair.target == _SCALAR:
+            return tuple(seen & left for seen in state)
+        return _replaced(state, pair.target, state[pair.target] & left)
+
+    def missing(self, pair: Pair, flag: Flag) -> int:
+        """What a flag that is set there does not stand for."""
+        return self.before[flag][pair.source] & ~self.of_pipe[pair.source]
+
+    def between(self, low: int, high: int) -> int:
+        """The bits of the instructions from one number up to another."""
+        bits = (1 << high) - (1 << low) if high > low else 0
+        for loop in self.turning_loops:
+            if low <= loop.low and loop.high <= high:
+                bits |= loop.turning << self.count | loop.turning << 2 * self.count
+        return bits
+
+    def _control(self, control: Control, state: State) -> State:
+        if not control.is_loop:
+            after = [self.walk(block, state) for block in control.blocks]
+            return joined(after[0], after[1] if len(after) > 1 else state)
+        state = tuple(self.turned(control, bits, leave=True) for bits in state)
+        for pair in control.primed:
+            bits = self.missing(pair, pair.first_set) | self.between(pair.first_set.low, control.low)
+            self.primed[pair] = self.turned(control, bits, leave=True)
+        while True:  # the head's state only grows, so this ends
+            left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
+            again = self.back_edge(control, self.walk(control.blocks[-1], left))
+            head = joined(state, again)
+            carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
+            if head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
+                return tuple(self.turned(control, bits, leave=True) for bits in left)
+            state = head
+            self.primed |= carried
+
+    def back_edge(self, loop: Control, state: State) -> State:
+        return tuple(self.turned(loop, bits) for bits in state) if loop.turning else state
+
+    def carried(self, loop: Control, pair: Pair) -> int:
+        """What the set in a loop's body does not stand for, at the end of the body."""
+        return self.turned(loop, self.missing(pair, pair.set) | self.between(pair.set.low, pair.set.block.high))
+
+    def turned(self, loop: Control, bits: int, leave: bool = False) -> int:
+        """Moves the bits of what takes turns in a loop on by an iteration; on the way in or out, to the last of the three."""
+        if not loop.turning:
+            return bits
+        n, mask = self.count, loop.turning
+        now, last, older = bits & mask, bits >> n & mask, bits >> 2 * n & mask
+        rest = bits & ~(mask | mask << n | mask << 2 * n)
+        if leave:
+            return rest | (now | last | older) << 2 * n
+        return rest | now << n | (last | older) << 2 * n
+
+    # -- finding one's way --------------------------------------------------------------------------------------
+
+    def items(self, block: Block | None = None) -> Iterator[Item]:
+        """All items, in program order."""
+        for item in (block or self.body).items:
+            yield item
+            if isinstance(item, Control):
+                for inner in item.blocks:
+                    yield from self.items(inner)
+
+
+def joined(a: State, b: State) -> State:
+    return tuple(x | y for x, y in zip(a, b))
+
+
+def _replaced(state: State, pipe: int, bits: int) -> State:
+    return (*state[:pipe], bits, *state[pipe + 1 :])
+
+
+def _conflict_outside(one: Instruction, x: Access, other: Instruction, y: Access) -> bool:
+    """Copies to global memory are not ordered if they are one op in a loop, or marked: they write each element once."""
+    if not (x.writes or y.writes):
+        return False
+    if one.pipe != other.pipe:
+        return True
+    return one is not other and not ("once" in one.op.attributes or "once" in other.op.attributes)
+
+
+def _shared(a: Access, b: Access, address) -> bool:
+    if a.in_global_memory or b.in_global_memory:
+        return a.root == b.root and (a.writes or b.writes)
+    (a_start, a_end), (b_start, b_end) = a.span, b.span
+    at_a, at_b = address(a.root), address(b.root)
+    return (a.writes or b.writes) and at_a + a_start < at_b + b_end and at_b + b_start < at_a + a_end
