@@ -288,8 +288,9 @@ def test_queues_order_the_pipes(library):
     np.testing.assert_array_equal(y, 2 * x)
 
 
-def test_auto_sync_orders_vector_instructions_only(library):
-    assert launch(library, "bad_v_v_raw", auto_sync=True)[0].findings == []
+def test_auto_sync_orders_vector_instructions_and_the_scalar_unit_only(library):
+    for name in ("bad_v_v_raw", "bad_s_v", "bad_s_mte3"):
+        assert launch(library, name, auto_sync=True)[0].findings == []
     assert [f.kind for f in launch(library, "bad_mte2_v", auto_sync=True)[0].findings] == ["missing-sync"]
 
 

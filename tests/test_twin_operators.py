@@ -93,3 +93,40 @@ def test_a_count_on_the_scalar_unit_follows_the_vector_units_reads(tmp_path):
     assert lib.launch("counted", [y], blocks=1).findings == [] and list(y[:2]) == [4, 1]
     (finding,) = lib.launch("unordered", [y], blocks=1).findings  # what it wrote may still be under way
     assert finding.kind == "missing-sync" and "reads" in finding.message
+
+
+VECTORS = entry("vectors", 1, """  InitSocState();
+  LocalTensor<float> f(TPosition::VECCALC, 0, 64), g(TPosition::VECCALC, 256, 64);
+  Duplicate(f, 1.0f, 64);
+  Adds(g, f, 1.0f, 64);""")
+# With --cce-auto-sync the scalar unit waits at GetValue for Adds, and so for what Adds reads; Muls it need not wait for.
+WAITS = """  InitSocState();
+  LocalTensor<float> f(TPosition::VECCALC, 0, 64), g(TPosition::VECCALC, 256, 64), h(TPosition::VECCALC, 512, 64);
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 64);
+  Duplicate(f, 1.0f, 64);
+  Adds(g, f, 1.0f, 64);
+  float s = g.GetValue(0);
+"""
+COPY = "  DataCopy(f, y, 64);\n"
+STORES = """  InitSocState();
+  LocalTensor<float> f(TPosition::VECCALC, 0, 64);
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 64);
+  y.SetValue(0, 1.0f);
+  DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(y);
+  DataCopy(f, y, 64);
+"""
+
+
+def test_what_the_compiler_and_the_hardware_order(tmp_path):
+    sources = VECTORS + entry("waits", 1, WAITS + COPY) + entry("late", 1, WAITS + "  Muls(h, f, s, 64);\n" + COPY)
+    lib = build(tmp_path, sources + entry("stores", 1, STORES))
+    y = np.zeros(64, np.float32)
+
+    def kinds(name, **options):
+        return [finding.kind for finding in lib.launch(name, [y], blocks=1, **options).findings]
+
+    assert kinds("vectors") == ["missing-sync"] and kinds("vectors", auto_sync=True) == []
+    assert kinds("waits", auto_sync=True) == [] and kinds("late", auto_sync=True) == ["missing-sync"]
+    assert kinds("stores", auto_sync=True) == ["missing-sync"]  # not among the calls that the compiler follows
+    on_950 = build(tmp_path, VECTORS, target="ascend950", name="on_950")
+    assert on_950.launch("vectors", [y], blocks=1).findings == []

@@ -236,7 +236,8 @@ class Library:
             workspace_bytes: size of the workspace; its contents are undefined at the start.
             blocks: number of blocks, one a vector core.
             check: look for faults. Without, only accesses outside the arrays and UB are still held back.
-            auto_sync: take dependences between vector instructions as ordered, as `--cce-auto-sync` orders them.
+            auto_sync: take as ordered what the compiler orders with `--cce-auto-sync=on`: vector instructions, and what
+                the scalar unit reads and writes, except its stores to GM. Copies stay the kernel's own affair.
             trace: also record every instruction, flag and barrier of every block in program order, as `run.trace`.
             timeout: seconds after which blocks that still run are ended, with a finding "timeout". None leaves it to
                 signs that a kernel will never end, which a sound one does not give however large it is: a block that

@@ -138,7 +138,7 @@ struct Checker {
       if (call.core.check)
         Note(s, "gm-out-of-bounds", call.site,
              Text("%s %s GM through a pointer that %s", call.api, verb,
-                  span.begin < s.launch->guard ? "is null, as that of an argument which the launch leaves out"
+                  span.begin < 4096 ? "is null, as that of an argument which the launch leaves out"
                                                : "comes from no kernel argument"), "GM");
       return false;
     }

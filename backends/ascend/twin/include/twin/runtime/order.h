@@ -45,7 +45,6 @@ inline void BarrierOn(State& s, int pipe) {
 inline void ReportRace(State& s, const char* api, Site site, int pipe, bool write, uint32_t otherPlace, bool otherWrite,
                        const std::string& where, uint64_t begin, uint64_t end) {
   const Place& other = s.places[otherPlace];
-  if (pipe == other.pipe && pipe == PIPE_V && s.autoSync) return;
   if (!AddFinding(s, "missing-sync", site, other.line, other.file)) return;
   std::string remedy = pipe == other.pipe ? Text("PipeBarrier<PIPE_%s>() between them", PipeName(pipe))
                                           : Text("SetFlag/WaitFlag<HardEvent::%s_%s> between them",
@@ -76,13 +75,26 @@ inline bool Ordered(const Instruction& i, int pipe, uint32_t sequence, bool othe
   return sequence <= i.clock->at[pipe];
 }
 
+// Ordered by the program, by the hardware or by the compiler. Vector instructions wait for each other on 950; with
+// --cce-auto-sync the compiler orders them on 910B, and on both what the scalar unit reads and writes, except what it
+// stores to GM. Source: the API reference on in-core synchronisation.
+inline bool Safe(State& s, const Instruction& i, int pipe, uint32_t sequence, bool write, bool otherWrite, bool gm) {
+  if (Ordered(i, pipe, sequence, otherWrite)) return true;
+  if (pipe == PIPE_V && i.pipe == PIPE_V) return s.autoSync || s.launch->arch == 3510;
+  if (!s.autoSync || (pipe == PIPE_S) == (i.pipe == PIPE_S)) return false;
+  if (gm && (pipe == PIPE_S ? otherWrite : write)) return false;
+  uint32_t& known = s.clocks[i.pipe].at[pipe];  // by the flag that the compiler adds
+  known = std::max(known, sequence);
+  return true;
+}
+
 // Checks an access to UB against those before it and remembers it. One report for each earlier place, not each granule.
 inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
   uint32_t reportedWrite = 0, reportedRead = 0;
   for (uint64_t g = begin / kGranule; g * kGranule < end; ++g) {
     Access& last = s.writes[g];
     if (last.sequence && last.begin < end && begin < last.end && last.place != reportedWrite &&
-        !Ordered(i, s.places[last.place].pipe, last.sequence, true)) {
+        !Safe(s, i, s.places[last.place].pipe, last.sequence, write, true, false)) {
       reportedWrite = last.place;
       ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
                  std::min<uint64_t>(end, last.end));
@@ -95,7 +107,7 @@ inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end
     for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)}) {
       const Access& read = s.reads[p][g];
       if (read.sequence && read.begin < end && begin < read.end && read.place != reportedRead &&
-          !Ordered(i, p, read.sequence, false)) {
+          !Safe(s, i, p, read.sequence, true, false, false)) {
         reportedRead = read.place;
         ReportRace(s, i.api, i.site, i.pipe, true, read.place, false, "UB", std::max<uint64_t>(begin, read.begin),
                    std::min<uint64_t>(end, read.end));
@@ -138,7 +150,7 @@ inline void CheckGm(State& s, const Instruction& i, const GmIntervals& map, cons
   for (; it != map.end() && it->first < end; ++it) {
     if (it->second.end <= begin) continue;
     if (atomic && it->second.atomic) continue;
-    if (Ordered(i, s.places[it->second.place].pipe, it->second.sequence, otherWrite)) continue;
+    if (Safe(s, i, s.places[it->second.place].pipe, it->second.sequence, write, otherWrite, true)) continue;
     uint64_t base = uint64_t(a.base);
     ReportRace(s, i.api, i.site, i.pipe, write, it->second.place, otherWrite, Name(a),
                std::max(begin, it->first) - base, std::min(end, it->second.end) - base);
