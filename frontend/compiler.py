@@ -116,7 +116,7 @@ class Program:
     def _launch(
         self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray], observe: Callable, trace: bool
     ) -> list[np.ndarray]:
-        results = [np.empty(t.shape, jnp.dtype(t.dtype)) for t in step.types]
+        results = [np.full(t.shape, fill, jnp.dtype(t.dtype)) for t, fill in zip(step.types, kernel.fill)]
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
         run = project.build_for_twin(kernel, self.target).launch(

@@ -107,6 +107,7 @@ def _kernels_of(primitive, avals, params, target: str):
         for kernel in compiled.kernels
         if kernel.blocks  # without rows there is nothing to launch
     }
+    fills = {kernel.name: kernel.fill for kernel in compiled.kernels}
     plan = compiled.plan
 
     def run(*operands):
@@ -120,7 +121,7 @@ def _kernels_of(primitive, avals, params, target: str):
                 call = jax.ffi.ffi_call(_FFI_TARGET, types)
                 results = call(*(values[i] for i in step.operands), **calls[step.kernel])
             else:
-                results = [jnp.zeros(t.shape, t.dtype) for t in types]
+                results = [jnp.full(t.shape, fill, t.dtype) for t, fill in zip(types, fills[step.kernel])]
             values.update(zip(step.results, results))
         return [values[i] for i in plan.outputs]
 
@@ -136,6 +137,7 @@ def _ffi_attributes(kernel, library, product) -> dict:
         "library": str(library.path),
         "kernel": kernel.name,
         "tiling": np.frombuffer(kernel.tiling_bytes, np.uint8),
+        "fill": np.array(kernel.fill).astype(np.uint8),  # 0 or -1: every byte of such an element is the same
         "blocks": np.int64(kernel.blocks),
         "arch": np.int64(product.npu_arch),
         "ub_bytes": np.int64(product.ub_bytes),

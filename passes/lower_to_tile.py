@@ -34,16 +34,26 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import bufferization, func, memref
 
+from jascend.backends.ascend.targets import TARGETS, Target
+from jascend.dialect import ASCEND
+
 from .builder import Builder, name_of, named
 from .diagnostics import PassFailure, emit_error
 from .lowerings import apply_top_k_top_p
 from .lowerings.producers import Producers, Unsupported
+from .lowerings.site import Site
 from .registry import option, register_pass
 
 KERNEL = "ascend.kernel"
 LAUNCH = "ascend.launch"
 SUMMARY = "ascend.summary"  # what a kernel does, for the head of its text
+FILL = "ascend.fill"  # what the kernel leaves unwritten of each result holds this
 
+# One module an operator, in `lowerings/`. Each has
+#   SUMMARY: what the kernel does, in a sentence or two;
+#   FILL: for a result of which a part may stay unwritten, what the program puts there (others: 0);
+#   refusal(op, target): why no kernel is generated for an op, or None;
+#   lower(op, site): builds the body of the kernel.
 _LOWERINGS = {"ascend.apply_top_k_top_p": apply_top_k_top_p}
 
 
@@ -55,11 +65,15 @@ def supported(op_name: str) -> bool:
 @register_pass("lower-to-tile")
 @dataclass(frozen=True)
 class LowerToTile:
+    target: str = option("ascend910b", "the product that the kernels are for")
     tile: int = option(4096, "elements of a row handled at a time; a multiple of 1024")
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.tile < 1024 or self.tile % 1024:
             emit_error(module, f"option 'tile' of lower-to-tile must be a positive multiple of 1024, got {self.tile}")
+            raise PassFailure
+        if self.target not in TARGETS:
+            emit_error(module, f"option 'target' of lower-to-tile must be one of {', '.join(TARGETS)}, got '{self.target}'")
             raise PassFailure
         body = module.regions[0].blocks[0]
         kernels = [op for op in body.operations if KERNEL in op.operation.attributes]
@@ -70,7 +84,7 @@ class LowerToTile:
             name = kernel.name.value
             with module.location:
                 try:
-                    _lower_kernel(kernel, self.tile, remarks)
+                    _lower_kernel(kernel, TARGETS[self.target], self.tile, remarks)
                 except Unsupported:
                     failed = True
                     continue
@@ -92,7 +106,7 @@ def global_memory(tensor: ir.Type) -> ir.MemRefType:
     return ir.MemRefType.get(shape, tensor.element_type, memory_space=ir.StringAttr.get("gm"))
 
 
-def _operator(kernel: func.FuncOp) -> ir.OpView:
+def _operator(kernel: func.FuncOp, target: Target) -> ir.OpView:
     """The one operator of a kernel, checked."""
     found = [op for op in kernel.entry_block.operations if op.operation.name.startswith("ascend.")]
     if len(found) != 1 or not supported(found[0].operation.name):
@@ -104,21 +118,25 @@ def _operator(kernel: func.FuncOp) -> ir.OpView:
     if list(returned) != list(op.operation.results):
         emit_error(op, "a kernel returns the results of its operator, in order, and nothing else")
         raise Unsupported
-    limit = apply_top_k_top_p.MAX_VOCABULARY
-    vocabulary = ir.RankedTensorType(op.operation.operands[0].type).get_dim_size(1)
-    if ir.RankedTensorType(op.operation.operands[0].type).is_dynamic_dim(1) or not 0 < vocabulary <= limit:
-        emit_error(op, f"'{op.operation.name}' is generated for a fixed row length of 1 to {limit}")
+    refusal = _LOWERINGS[op.operation.name].refusal(op, target)
+    if refusal is not None:
+        emit_error(op, f"'{op.operation.name}' {refusal}")
         raise Unsupported
     return op
 
 
-def _lower_kernel(kernel: func.FuncOp, tile: int, remarks) -> None:
-    op = _operator(kernel)
+def _results(op: ir.OpView) -> dict[str, ir.Value]:
+    """The results that an operator has, by name."""
+    names = [result.name for result in ASCEND.by_name[op.operation.name].results]
+    return {name: value for name in names if (value := getattr(op, name)) is not None}
+
+
+def _lower_kernel(kernel: func.FuncOp, target: Target, tile: int, remarks) -> None:
+    op = _operator(kernel, target)
+    lowering = _LOWERINGS[op.operation.name]
     inputs = list(kernel.entry_block.arguments)
-    results = list(op.operation.results)
-    types = [global_memory(value.type) for value in (*inputs, *results)]
-    row_length = ir.RankedTensorType(op.operation.operands[0].type).get_dim_size(1)
-    tile = min(tile, -(-row_length // 1024) * 1024)
+    results = _results(op)
+    types = [global_memory(value.type) for value in (*inputs, *results.values())]
 
     replaced = ("function_type", "arg_attrs", "res_attrs")
     attributes = {name: kernel.attributes[name] for name in kernel.attributes if name not in replaced}
@@ -126,24 +144,25 @@ def _lower_kernel(kernel: func.FuncOp, tile: int, remarks) -> None:
         lowered = func.FuncOp(kernel.name.value, (types, []), loc=op.location)
         for name, attribute in attributes.items():
             lowered.attributes[name] = attribute
-        lowered.attributes[SUMMARY] = ir.StringAttr.get(_LOWERINGS[op.operation.name].SUMMARY)
+        lowered.attributes[SUMMARY] = ir.StringAttr.get(lowering.SUMMARY)
+        lowered.attributes[FILL] = ir.DenseI64ArrayAttr.get([lowering.FILL.get(name, 0) for name in results])
         block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))
         names = [name_of(value) or f"arg{i}" for i, value in enumerate(inputs)]
-        names += ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-        for argument, name in zip(block.arguments, names):
+        for argument, name in zip(block.arguments, [*names, *results]):
             argument.set_location(named(name, argument.location))
         try:
             with ir.InsertionPoint(block):
                 b = Builder(op.location)
                 producers = Producers(b, block.arguments, tile)
-                leading = next(i for i, value in enumerate(block.arguments) if value.type.rank == 2)
-                rows = b.op(memref.dim, block.arguments[leading], b.index(0), name="rows")
-                _LOWERINGS[op.operation.name].lower(op, producers, block.arguments[len(inputs)], rows, b, tile)
+                outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
+                site = Site(b, producers, outputs, target, tile)
+                lowering.lower(op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:
             lowered.erase()
             raise
-    remarks.add(op, "passed", f"{op.operation.name}: rows of {row_length} in chunks of {tile}, threshold refinement")
+    for remark in site.remarks:
+        remarks.add(op, "passed", f"{op.operation.name}: {remark}")
     kernel.erase()
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from jascend.passes.diagnostics import Remarks, collect, render
-from jascend.passes.lower_to_tile import KERNEL
+from jascend.passes.lower_to_tile import FILL, KERNEL
+from jascend.passes.lowerings.site import ROWS_OF
 from jascend.passes.pipeline import PipelineError, run_pipeline
 
 from .codegen import kernel as emitter
 from .codegen import tiling
-from .plan import Launch, Plan, plan_of
+from .plan import Launch, Plan, TensorType, plan_of
 from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
@@ -32,7 +33,7 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
 
 def _kernel_stages(target: str, tile: int) -> dict[str, str]:
     return {
-        "tile": f"lower-to-tile{{tile={tile}}}",
+        "tile": f"lower-to-tile{{target={target} tile={tile}}}",
         "ascendc": f"lower-to-ascendc,allocate-ub{{target={target}}},insert-sync",
     }
 
@@ -48,6 +49,8 @@ class Kernel:
       tiling_file, tiling_header: the tiling struct's header.
       tiling: the tiling data of the launch that was compiled, by field.
       blocks: how many cores that launch uses.
+      rows_of: the parameter whose leading dimension is the rows that are dealt out to the cores.
+      fill: for each output, what its elements hold that the kernel does not write.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Kernel:
     tiling_header: str
     tiling: dict[str, int]
     blocks: int
+    rows_of: int
+    fill: tuple[int, ...]
 
     @property
     def tiling_bytes(self) -> bytes:
@@ -64,7 +69,7 @@ class Kernel:
 
     def on_cores(self, launch: Launch, cores: int) -> Kernel:
         """The same kernel with the launch's rows dealt out to as many cores."""
-        rows = launch.types[0].shape[0]
+        rows = launch.rows(self.rows_of)
         fields = tiling.data(rows, cores) if rows else {name: 0 for name in tiling.FIELDS}
         return replace(self, tiling=fields, blocks=tiling.blocks(rows, cores))
 
@@ -122,13 +127,18 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
 
 def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
     text = emitter.emit(op, target=target.name, title=_title(launch))
-    kernel = Kernel(text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0)
+    rows_of, fill = op.attributes[ROWS_OF].value, tuple(op.attributes[FILL])
+    kernel = Kernel(text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, rows_of, fill)
     return kernel.on_cores(launch, target.vector_cores)
 
 
 def _title(launch: Launch) -> str:
-    result = launch.types[0]
-    return f"{launch.kernel}: any number of rows of {result.shape[1]} {result.dtype} elements."
+    """The first line of the text: name, operands and results; the leading dimension, any number, is left open."""
+
+    def show(types: tuple[TensorType, ...]) -> str:
+        return ", ".join(f"{t.dtype}[{', '.join(['*', *map(str, t.shape[1:])][: len(t.shape)])}]" for t in types)
+
+    return f"{launch.kernel}: {show(launch.operand_types)} -> {show(launch.types)}"
 
 
 def _function(module: ir.Module, name: str) -> ir.OpView:

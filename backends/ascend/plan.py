@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32"}
+from jascend.dialect.ascend import shaped
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,12 @@ class Launch:
     kernel: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    operand_types: tuple[TensorType, ...]
     types: tuple[TensorType, ...]  # of the results
+
+    def rows(self, parameter: int) -> int:
+        """The leading dimension of a parameter: operands come first, then results."""
+        return (*self.operand_types, *self.types)[parameter].shape[0]
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,13 @@ def plan_of(main: ir.OpView) -> Plan:
         results = tuple(number(v) for v in op.results)
         types = tuple(_tensor_type(v.type) for v in op.results)
         if op.name == "func.call":
-            steps.append(Launch(op.opview.callee.value, operands, results, types))
+            operand_types = tuple(_tensor_type(v.type) for v in op.operands)
+            steps.append(Launch(op.opview.callee.value, operands, results, operand_types, types))
         else:
             steps.append(Reshape(operands[0], results[0], types[0]))
     raise ValueError("main has no return")
 
 
 def _tensor_type(type_: ir.Type) -> TensorType:
-    tensor = ir.RankedTensorType(type_)
-    return TensorType(tuple(tensor.shape), _DTYPES[str(tensor.element_type)])
+    tensor = shaped(type_)
+    return TensorType(tensor.shape, tensor.dtype)

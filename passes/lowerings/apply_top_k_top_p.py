@@ -20,10 +20,11 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import Builder, f32_bits, tile_type
-from .producers import Producers
+from ..builder import f32_bits, tile_type
+from .site import Site
 
 SUM_BLOCK = 1024  # elements: the unit of probability sums, fixed by the numerics and not by the mapping
 SUMMARY = (
@@ -38,26 +39,41 @@ _EXPONENT = 0x7F800000
 _SHIFT = {"f32": 0, "bf16": 16, "f16": 13}  # low float32 bits that are zero in every value of the dtype
 
 
-def lower(op: ir.OpView, producers: Producers, out: ir.Value, rows: ir.Value, b: Builder, tile: int) -> None:
-    """Builds the kernel body of one filter at the insertion point: all rows of this core, from `op`'s operands to the
-    global memory `out`."""
-    _Filter(op, producers, out, b, tile).build(rows)
+FILL: dict[str, int] = {}
+
+
+def refusal(op: ir.OpView, target: Target) -> str | None:
+    """Why no kernel is generated for an op; None if one is."""
+    logits = ir.RankedTensorType(op.logits.type)
+    if logits.is_dynamic_dim(1) or not 0 < logits.get_dim_size(1) <= MAX_VOCABULARY:
+        return f"is generated for a fixed row length of 1 to {MAX_VOCABULARY}"
+    return None
+
+
+def lower(op: ir.OpView, site: Site) -> None:
+    """Builds the kernel body of one filter: all rows of this core."""
+    _Filter(op, site).build()
 
 
 class _Filter:
-    def __init__(self, op, producers: Producers, out: ir.Value, b: Builder, tile: int):
-        self.op, self.producers, self.out, self.b, self.tile = op, producers, out, b, tile
+    def __init__(self, op, site: Site):
+        self.op, self.producers, self.out, self.b = op, site.producers, site.outputs["out"], site.b
         logits = ir.RankedTensorType(op.logits.type)
         self.vocabulary = logits.get_dim_size(1)
+        self.tile = min(site.tile, -(-self.vocabulary // 1024) * 1024)
+        self.producers.tile = self.tile
         self.dtype = logits.element_type
         self.shift = _SHIFT[str(self.dtype)]
-        self.has_tail = self.vocabulary % tile != 0
+        self.has_tail = self.vocabulary % self.tile != 0
+        site.deal_out(self.out)
+        self.rows = site.rows
+        site.remarks.append(f"rows of {self.vocabulary} in chunks of {self.tile}, threshold refinement")
 
     # -- the kernel ---------------------------------------------------------------------------------------------
 
-    def build(self, rows: ir.Value) -> None:
+    def build(self) -> None:
         b = self.b
-        share = b.build(TILE.classes["BlockRows"], rows, results=[b.index_type] * 2)
+        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 2)
         self.zero, self.one = b.index(0), b.index(1)
         self.chunk, self.length = b.index(self.tile, "tile"), b.index(self.vocabulary, "row_length")
         self.neg_inf = b.f32(_NEG_INF)

@@ -4,10 +4,10 @@
 // Top-k alone: one statistics pass, a bisection on counts, one pass that writes. No exponentials, no ramp.
 // CHECK-LABEL: func.func private @top_k(
 // CHECK-SAME:      %[[X:.*]]: memref<?x8192xf32, "gm">, %[[K:.*]]: memref<?xi32, "gm">, %[[OUT:.*]]: memref<?x8192xf32, "gm">)
-// CHECK-SAME:      attributes {ascend.kernel, ascend.summary = "Keeps the k largest
+// CHECK-SAME:      attributes {ascend.fill = array<i64: 0>, ascend.kernel, ascend.rows_of = 2 : i64, ascend.summary = "Keeps the k largest
 // CHECK-NOT:     "tile.iota"
 // CHECK-NOT:     math.exp
-// CHECK:         %[[ROWS:.*]] = memref.dim %[[X]]
+// CHECK:         %[[ROWS:.*]] = memref.dim %{{arg2}}
 // CHECK:         %[[SHARE:.*]]:2 = "tile.block_rows"(%[[ROWS]])
 // CHECK:         scf.for %[[ROW:.*]] = %[[SHARE]]#0 to %[[SHARE]]#1
 // CHECK:           "tile.load"(%[[K]], %[[ROW]]

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -121,8 +122,8 @@ ffi::Error Missing() {
 }
 
 ffi::Error Launch(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, std::string_view runtime, std::string_view library,
-                  std::string_view kernel, ffi::Span<const uint8_t> tiling, int64_t blocks, int64_t arch, int64_t ub_bytes,
-                  int64_t cores) {
+                  std::string_view kernel, ffi::Span<const uint8_t> tiling, ffi::Span<const uint8_t> fill, int64_t blocks,
+                  int64_t arch, int64_t ub_bytes, int64_t cores) {
   void* machine = Open(runtime, RTLD_GLOBAL);  // for the kernel, which is linked without it
   void* code = machine ? Open(library, RTLD_LOCAL) : nullptr;
   if (!code) return Missing();
@@ -140,7 +141,11 @@ ffi::Error Launch(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, std::st
     arrays.push_back({buffer.untyped_data(), buffer.size_bytes(), writable, alias});
   };
   for (size_t i = 0; i < inputs.size(); ++i) add(inputs.get<ffi::AnyBuffer>(i).value(), false);
-  for (size_t i = 0; i < outputs.size(); ++i) add(*outputs.get<ffi::AnyBuffer>(i).value(), true);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ffi::AnyBuffer output = *outputs.get<ffi::AnyBuffer>(i).value();
+    std::memset(output.untyped_data(), fill.begin()[i], output.size_bytes());
+    add(output, true);
+  }
 
   twin::Options options = {};
   options.tilingBytes = tiling.size();
@@ -167,6 +172,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(jascend_twin_launch, Launch,
                                   .Attr<std::string_view>("library")
                                   .Attr<std::string_view>("kernel")
                                   .Attr<ffi::Span<const uint8_t>>("tiling")
+                                  .Attr<ffi::Span<const uint8_t>>("fill")
                                   .Attr<int64_t>("blocks")
                                   .Attr<int64_t>("arch")
                                   .Attr<int64_t>("ub_bytes")
