@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 FIELDS = ("rows_per_core", "extra_rows")  # uint32 each
+
+
+def camel(name: str) -> str:
+    """`row_offset` as the API's style has it: `rowOffset`."""
+    first, *rest = [part for part in re.split(r"[^0-9A-Za-z]+", name) if part] or ["value"]
+    word = first[0].lower() + first[1:] + "".join(part[0].upper() + part[1:] for part in rest)
+    return f"v{word}" if word[0].isdigit() else word
 
 
 def struct_name(kernel: str) -> str:

@@ -1,0 +1,187 @@
+"""How each op of the `ascendc` dialect is printed: one registered function an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mlir import ir
+
+from jascend.dialect.ascendc import buffer_length
+from jascend.passes.builder import name_of
+
+from . import scalars
+from .scalars import Expr, ctype
+from .tiling import camel
+
+if TYPE_CHECKING:
+    from .kernel import Emitter
+
+STORAGE = {"f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t"}
+
+CALLS: dict[str, Callable[[Emitter, ir.Operation], None]] = {}
+
+
+def prints(*names: str) -> Callable:
+    """Registers a function of (emitter, op) that prints ops of `ascendc`."""
+
+    def register(function: Callable) -> Callable:
+        CALLS.update((f"ascendc.{name}", function) for name in names)
+        return function
+
+    return register
+
+
+def bits(out: Emitter, buffer: ir.Value) -> str:
+    """A buffer of 16-bit floats as the bit patterns that copies and fills handle."""
+    name = out.text(buffer)
+    is_half = str(ir.MemRefType(buffer.type).element_type) in ("bf16", "f16")
+    return f"{name}.ReinterpretCast<uint16_t>()" if is_half else name
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+@prints("copy_in")
+def copy_in(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    element = ir.MemRefType(view.dst.type).element_type
+    dst, src = bits(out, view.dst), f"{out.text(view.src)}[{out.text(view.offset)}]"
+    if view.pad is None:
+        out.put(f"CopyIn({dst}, {src}, {out.u32(view.count)});")
+        return
+    out.put(f"CopyInPadded({dst}, {src}, {out.u32(view.count)}, {_padding(element, view.pad)});")
+
+
+def _padding(element: ir.Type, pad: float) -> str:
+    attribute = (
+        ir.FloatAttr.get(element, pad, loc=ir.Location.unknown(element.context))
+        if isinstance(element, ir.FloatType)
+        else ir.IntegerAttr.get(element, int(pad))
+    )
+    return scalars.constant(attribute).text
+
+
+@prints("copy_out")
+def copy_out(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    dst = f"{out.text(view.dst)}[{out.text(view.offset)}]"
+    out.put(f"CopyOut({dst}, {bits(out, view.src)}, {out.u32(view.count)});")
+
+
+# -- elementwise ------------------------------------------------------------------------------------------------------
+
+
+@prints("duplicate")
+def duplicate(out: Emitter, op: ir.Operation) -> None:
+    dst, scalar = op.operands
+    out.put(f"Duplicate({bits(out, dst)}, {out.text(scalar)}, {out.length(dst)});")
+
+
+@prints("create_vec_index")
+def create_vec_index(out: Emitter, op: ir.Operation) -> None:
+    (dst,) = op.operands
+    element = STORAGE[str(ir.MemRefType(dst.type).element_type)]
+    zero = "0.0f" if element == "float" else "0"
+    out.put(f"CreateVecIndex<{element}>({out.text(dst)}, {zero}, {out.length(dst)});")
+
+
+@prints("cast")
+def cast(out: Emitter, op: ir.Operation) -> None:
+    dst, src = map(out.text, op.operands)
+    mode = op.attributes["round_mode"].value
+    out.put(f"Cast({dst}, {src}, RoundMode::{mode}, {out.length(op.operands[0])});")
+
+
+@prints("add", "sub", "mul", "div", "max", "min", "adds", "muls", "maxs", "mins", "exp", "ln", "sqrt", "abs")
+def plain(out: Emitter, op: ir.Operation) -> None:
+    """`Api(operands..., count)`."""
+    api = "".join(part.capitalize() for part in op.name.partition(".")[2].split("_"))
+    operands = ", ".join(map(out.text, op.operands))
+    out.put(f"{api}({operands}, {out.length(op.operands[0])});")
+
+
+@prints("compare", "compare_scalar")
+def comparison(out: Emitter, op: ir.Operation) -> None:
+    api = "Compare" if op.name == "ascendc.compare" else "CompareScalar"
+    dst, a, b = map(out.text, op.operands)
+    mode = op.attributes["mode"].value
+    out.put(f"{api}({dst}, {a}, {b}, CMPMODE::{mode}, {out.length(op.operands[1])});")
+
+
+@prints("bitwise_not")
+def bitwise_not(out: Emitter, op: ir.Operation) -> None:
+    dst, src = (f"{out.text(operand)}.ReinterpretCast<uint16_t>()" for operand in op.operands)
+    out.put(f"Not({dst}, {src}, {out.count(buffer_length(op.operands[0]) // 2)});")
+
+
+@prints("select", "select_scalar")
+def selection(out: Emitter, op: ir.Operation) -> None:
+    mode = "VSEL_TENSOR_SCALAR_MODE" if op.name.endswith("_scalar") else "VSEL_TENSOR_TENSOR_MODE"
+    dst, mask, a, b = map(out.text, op.operands)
+    out.put(f"Select({dst}, {mask}, {a}, {b}, SELMODE::{mode}, {out.length(op.operands[0])});")
+
+
+# -- reductions, lanes by what they hold ------------------------------------------------------------------------------
+
+
+@prints("block_reduce_sum", "block_reduce_max")
+def block_reduction(out: Emitter, op: ir.Operation) -> None:
+    api = {"sum": "BlockReduceSum", "max": "BlockReduceMax"}[op.name.rpartition("_")[2]]
+    dst, src = map(out.text, op.operands)
+    out.put(f"{api}<float>({dst}, {src}, {op.attributes['repeat'].value}, 64, 1, 1, 8);")
+
+
+@prints("whole_reduce_sum", "whole_reduce_max")
+def whole_reduction(out: Emitter, op: ir.Operation) -> None:
+    is_sum = op.name.endswith("sum")
+    dst, src = map(out.text, op.operands)
+    mask, repeat, stride = (op.attributes[name].value for name in ("mask", "repeat", "src_rep_stride"))
+    order = "" if is_sum else ", ReduceOrder::ORDER_ONLY_VALUE"
+    api = "WholeReduceSum" if is_sum else "WholeReduceMax"
+    out.put(f"{api}<float>({dst}, {src}, {mask}, {repeat}, 1, 1, {stride}{order});")
+
+
+@prints("gather_mask")
+def gather_mask(out: Emitter, op: ir.Operation) -> None:
+    dst, src, pattern = map(out.text, op.operands)
+    kept = out.declare("uint64_t", "kept", "0", const=False)
+    out.put(
+        f"GatherMask({dst}, {src}, {pattern}.ReinterpretCast<uint32_t>(), true, {out.length(op.operands[0])}, "
+        f"GatherMaskParams{{1, 1, 8, 8}}, {kept.text});"
+    )
+    out.values[op.results[0]] = Expr(f"static_cast<int64_t>({kept.text})", reads=kept.reads)
+
+
+@prints("get_value")
+def get_value(out: Emitter, op: ir.Operation) -> None:
+    src, position = op.operands
+    result = op.results[0]
+    text = f"{out.text(src)}.GetValue({out.text(position)})"
+    hint = name_of(result) or src.owner.attributes["name_hint"].value
+    out.values[result] = out.declare(ctype(result.type), hint, text)
+
+
+# -- the launch, and the order of the pipes ---------------------------------------------------------------------------
+
+
+@prints("block_idx")
+def block_idx(out: Emitter, op: ir.Operation) -> None:
+    out.values[op.results[0]] = out.declare("int64_t", name_of(op.results[0]) or "core", "GetBlockIdx()")
+
+
+@prints("tiling")
+def tiling_field(out: Emitter, op: ir.Operation) -> None:
+    field = op.attributes["field"].value
+    out.values[op.results[0]] = out.declare("int64_t", field, f"tilingData.{camel(field)}")
+
+
+@prints("set_flag", "wait_flag")
+def flag(out: Emitter, op: ir.Operation) -> None:
+    api = {"ascendc.set_flag": "SetFlag", "ascendc.wait_flag": "WaitFlag"}[op.name]
+    out.put(f"{api}<HardEvent::{op.attributes['event'].value}>(EVENT_ID{op.attributes['event_id'].value});")
+
+
+@prints("pipe_barrier")
+def pipe_barrier(out: Emitter, op: ir.Operation) -> None:
+    out.put(f"PipeBarrier<PIPE_{op.attributes['pipe'].value}>();")

@@ -1,0 +1,81 @@
+"""What the definitions of `ascendc` share: buffers, limits, and the operands of most ops."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ..definition import Operand, VerifyError
+
+BLOCK = 32  # bytes: the unit of UB addresses and of DataCopy
+REPEAT = 256  # bytes a vector instruction handles in one repeat
+MAX_REPEATS = 255
+
+FLOATS = ("f32", "f16")
+INTS = ("i32", "i16")
+
+DST = Operand("dst", "memref", "written", role="out")
+SRC = Operand("src", "memref", "read", role="in")
+SRC0 = Operand("src0", "memref", "read", role="in")
+SRC1 = Operand("src1", "memref", "read", role="in")
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Bytes of one element of a buffer."""
+    return {"f32": 4, "i32": 4, "ui32": 4, "f16": 2, "bf16": 2, "i16": 2, "ui16": 2, "i8": 1, "ui8": 1}[str(element)]
+
+
+def buffer_length(buffer: ir.Value) -> int:
+    """Elements of a UB buffer."""
+    return ir.MemRefType(buffer.type).get_dim_size(0)
+
+
+def buffer_bytes(buffer: ir.Value) -> int:
+    """Bytes of a UB buffer."""
+    return buffer_length(buffer) * element_bytes(ir.MemRefType(buffer.type).element_type)
+
+
+def element_of(value: ir.Value) -> str:
+    return str(ir.MemRefType(value.type).element_type)
+
+
+def space_of(value: ir.Value) -> str:
+    space = ir.MemRefType(value.type).memory_space
+    return space.value if isinstance(space, ir.StringAttr) else ""
+
+
+def in_space(op, **operands: str) -> None:
+    for name, space in operands.items():
+        if space_of(getattr(op, name)) != space:
+            raise VerifyError(f"'{name}' must be a memref in memory space \"{space}\", got {getattr(op, name).type}")
+
+
+def elements_of(op, allowed: tuple[str, ...], *names: str) -> None:
+    for name in names:
+        if element_of(getattr(op, name)) not in allowed:
+            raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}")
+
+
+def same_lengths(op, *names: str) -> int:
+    lengths = {name: buffer_length(getattr(op, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        raise VerifyError("buffers differ in length: " + ", ".join(f"'{n}' {length}" for n, length in lengths.items()))
+    return lengths[names[0]]
+
+
+def elementwise(*sources: str, allowed: tuple[str, ...] = FLOATS):
+    """The rule of elementwise ops: one element type, one length."""
+
+    def verify(op) -> None:
+        in_space(op, dst="ub", **{name: "ub" for name in sources})
+        elements_of(op, allowed, "dst")
+        for name in sources:
+            if element_of(getattr(op, name)) != element_of(op.dst):
+                raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+        same_lengths(op, "dst", *sources)
+
+    return verify
+
+
+def mask_fits(mask: ir.Value, data: ir.Value) -> None:
+    if element_of(mask) != "ui8" or buffer_length(mask) * 8 != buffer_length(data):
+        raise VerifyError(f"the mask of {buffer_length(data)} elements is ui8[{buffer_length(data) // 8}], got {mask.type}")

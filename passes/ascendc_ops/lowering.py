@@ -1,0 +1,131 @@
+"""What the lowerings of single ops share: the registry, and the state of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+
+from jascend.dialect import ASCENDC
+
+from ..builder import COMMENT, Builder, name_of
+from ..diagnostics import emit_error
+
+
+class Unsupported(Exception):
+    """An op has no counterpart; the diagnostic has been emitted."""
+
+
+LOWERINGS: dict[str, Callable[[Lowering, ir.Operation], None]] = {}
+
+
+def lowers(*names: str) -> Callable:
+    """Registers a function of (lowering, op) that writes an op on tiles as ops of `ascendc`."""
+
+    def register(function: Callable) -> Callable:
+        LOWERINGS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+class Lowering:
+    """One kernel: which buffer or scalar stands for which tile.
+
+    `b` builds at the op that is being lowered, under its location.
+    """
+
+    def __init__(self):
+        self.buffers: dict[ir.Value, ir.Value] = {}
+        self.splats: dict[ir.Value, ir.Value] = {}
+
+    def function(self, kernel: ir.OpView) -> None:
+        self.block(kernel.regions[0].blocks[0])
+
+    def block(self, block: ir.Block) -> None:
+        """Lowers the ops of a block in order, then removes what has become dead."""
+        ops = [op.operation for op in block.operations]
+        for op in ops:
+            with ir.InsertionPoint(op):
+                self.operation(op)
+        for op in reversed(ops):
+            if self.is_replaced(op):
+                op.erase()
+
+    def is_replaced(self, op: ir.Operation) -> bool:
+        dead_size = op.name == "memref.dim" and not any(True for _ in op.results[0].uses)
+        return dead_size or op.name.startswith("tile.") or any(map(is_tile, op.results))
+
+    def operation(self, op: ir.Operation) -> None:
+        if any(len(region.blocks) for region in op.regions):
+            if any(map(is_tile, op.results)):
+                self.refuse(op, f"'{op.name}' carries a tile from one iteration or branch on; only scalars can be")
+            for region in op.regions:
+                for block in region.blocks:
+                    self.block(block)
+            return
+        if not op.name.startswith("tile.") and not any(map(is_tile, op.results)):
+            return
+        self.b = Builder(op.location)
+        self.made: list[ir.Operation] = []
+        if op.name not in LOWERINGS:
+            self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
+        LOWERINGS[op.name](self, op)
+        if COMMENT in op.attributes:
+            first = self.made[0] if self.made else op
+            first.attributes[COMMENT] = op.attributes[COMMENT]
+
+    # -- building blocks ----------------------------------------------------------------------------------------
+
+    def refuse(self, op: ir.Operation, message: str) -> None:
+        """Ends the lowering of the kernel with a diagnostic at `op`."""
+        emit_error(op, message)
+        raise Unsupported
+
+    def emit(self, name: str, *operands, results=(), **attributes) -> ir.OpView:
+        """An op of `ascendc` by its class name."""
+        op = self.b.build(ASCENDC.classes[name], *operands, results=results, **attributes)
+        self.made.append(op.operation)
+        return op
+
+    def buffer(self, length: int, element: ir.Type, hint: str) -> ir.Value:
+        """A new buffer."""
+        memory = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
+        return self.emit("LocalTensor", results=[memory], name_hint=hint).buffer
+
+    def result(self, op: ir.Operation, hint: str | None = None, number: int = 0) -> ir.Value:
+        """The buffer of an op's tile. A mask is packed, one bit an element."""
+        value = op.results[number]
+        shape = ir.RankedTensorType(value.type)
+        length, element = shape.get_dim_size(0), shape.element_type
+        hint = hint or name_of(value) or op.name.partition(".")[2]
+        if str(element) == "i1":
+            length, element = length // 8, ir.IntegerType.get_unsigned(8)
+        self.buffers[value] = self.buffer(length, element, hint)
+        return self.buffers[value]
+
+    def of(self, value: ir.Value) -> ir.Value:
+        """The buffer of a tile that an op reads."""
+        return self.buffers[value]
+
+
+def is_tile(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def element_of(value: ir.Value) -> ir.Type:
+    """Element type of a tile or buffer."""
+    return ir.ShapedType(value.type).element_type
+
+
+def length_of(value: ir.Value) -> int:
+    """Elements of a tile or buffer."""
+    return ir.ShapedType(value.type).get_dim_size(0)
+
+
+def constant_index(value: ir.Value) -> int | None:
+    """The number that an index value is known to be."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return owner.attributes["value"].value

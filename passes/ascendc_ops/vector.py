@@ -1,0 +1,159 @@
+"""The vector unit: elementwise ops, reductions, ramps; and one element to the scalar unit."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith
+
+from ..builder import name_of
+from .lowering import Lowering, element_of, length_of, lowers
+
+_BLOCK = 32  # bytes
+_LANES = 64  # float32 elements in one repeat
+
+_COMPARE = {
+    "OEQ": ("EQ", False), "OGT": ("GT", False), "OGE": ("GE", False), "OLT": ("LT", False), "OLE": ("LE", False),
+    "UNE": ("NE", False), "UGT": ("LE", True), "UGE": ("LT", True), "ULT": ("GE", True), "ULE": ("GT", True),
+}  # fmt: skip
+_BINARY = {
+    "arith.addf": "Add", "arith.subf": "Sub", "arith.mulf": "Mul", "arith.divf": "Div",
+    "arith.maximumf": "Max", "arith.minimumf": "Min",
+    "arith.addi": "Add", "arith.subi": "Sub", "arith.muli": "Mul", "arith.maxsi": "Max", "arith.minsi": "Min",
+}  # fmt: skip
+_WITH_SCALAR = {"Add": "Adds", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
+_UNARY = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "math.absf": "Abs"}
+_CASTS = {"arith.extf": "CAST_NONE", "arith.truncf": "CAST_RINT", "arith.sitofp": "CAST_RINT"}
+
+
+# -- splats -----------------------------------------------------------------------------------------------------------
+
+
+@lowers("tensor.splat")
+def splat(low: Lowering, op: ir.Operation) -> None:
+    """A buffer only where a user has no form that takes a scalar."""
+    value = op.results[0]
+    low.splats[value] = op.operands[0]
+    if any(not _takes_scalar(use.owner, use.operand_number) for use in value.uses):
+        low.emit("Duplicate", low.result(op, name_of(value) or _constant_name(op.operands[0])), op.operands[0])
+
+
+def _constant_name(scalar: ir.Value) -> str:
+    owner = scalar.owner
+    if not isinstance(owner, ir.Block) and owner.name == "arith.constant":
+        value = owner.attributes["value"].value
+        return {0.0: "zeros", 1.0: "ones", float("-inf"): "neg_infs"}.get(value, "constants")
+    return name_of(scalar) or "constants"
+
+
+def _takes_scalar(user: ir.Operation, position: int) -> bool:
+    """Whether an op has a form that takes this operand as a scalar. The other operand must be a tile of its own."""
+    user = user.operation
+    operands = list(user.operands)
+
+    def is_splat(value: ir.Value) -> bool:
+        return not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.splat"
+
+    if user.name == "arith.select":
+        return position == 2
+    if user.name == "arith.cmpf":
+        return position == 1
+    api = _BINARY.get(user.name)
+    if api == "Sub" and user.name == "arith.subf":
+        return position == 1
+    if api in _WITH_SCALAR:
+        return position == 1 or not is_splat(operands[1])
+    return False
+
+
+# -- elementwise ------------------------------------------------------------------------------------------------------
+
+
+@lowers(*_BINARY)
+def binary(low: Lowering, op: ir.Operation) -> None:
+    api = _BINARY[op.name]
+    a, b = op.operands
+    if a in low.splats and b not in low.splats and api in _WITH_SCALAR:
+        a, b = b, a  # these commute
+    if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or str(element_of(b)) not in ("f32", "i32"):
+        low.emit(api, low.result(op), low.of(a), low.of(b))
+        return
+    scalar = low.splats[b]
+    if api == "Sub":
+        api, scalar = "Add", low.b.op(arith.negf, scalar)
+    low.emit(_WITH_SCALAR[api], low.result(op), low.of(a), scalar)
+
+
+@lowers(*_UNARY)
+def unary(low: Lowering, op: ir.Operation) -> None:
+    low.emit(_UNARY[op.name], low.result(op), low.of(op.operands[0]))
+
+
+@lowers("arith.negf")
+def negate(low: Lowering, op: ir.Operation) -> None:
+    low.emit("Muls", low.result(op), low.of(op.operands[0]), low.b.f32(-1.0))
+
+
+@lowers(*_CASTS)
+def cast(low: Lowering, op: ir.Operation) -> None:
+    low.emit("Cast", low.result(op), low.of(op.operands[0]), round_mode=_CASTS[op.name])
+
+
+@lowers("arith.cmpf")
+def compare(low: Lowering, op: ir.Operation) -> None:
+    a, b = op.operands
+    predicate = arith.CmpFPredicate(op.attributes["predicate"].value).name
+    if predicate not in _COMPARE:
+        low.refuse(op, f"comparison '{predicate.lower()}' on tiles has no counterpart in the Ascend C API")
+    mode, inverted = _COMPARE[predicate]
+    dst = low.result(op)
+    raw = low.buffer(length_of(dst), element_of(dst), "opposite") if inverted else dst
+    if b in low.splats:
+        low.emit("CompareScalar", raw, low.of(a), low.splats[b], mode=mode)
+    else:
+        low.emit("Compare", raw, low.of(a), low.of(b), mode=mode)
+    if inverted:
+        low.emit("BitwiseNot", dst, raw)
+
+
+@lowers("arith.select")
+def select(low: Lowering, op: ir.Operation) -> None:
+    mask, a, b = op.operands
+    if b in low.splats:
+        low.emit("SelectScalar", low.result(op), low.of(mask), low.of(a), low.splats[b])
+    else:
+        low.emit("Select", low.result(op), low.of(mask), low.of(a), low.of(b))
+
+
+# -- others -----------------------------------------------------------------------------------------------------------
+
+
+@lowers("tile.iota")
+def iota(low: Lowering, op: ir.Operation) -> None:
+    low.emit("CreateVecIndex", low.result(op))
+
+
+@lowers("tile.reduce")
+def reduce(low: Lowering, op: ir.Operation) -> None:
+    """Eight to one by 32-byte blocks until at most 64 elements a group are left, then one reduction a group."""
+    view = op.opview
+    kind = {"add": "Sum", "max": "Max"}[view.kind]
+    hint = {"Sum": "partial_sums", "Max": "partial_maxima"}[kind]
+    current, group = low.of(view.x), view.group
+    length = length_of(view.x)
+    groups = length // group
+    while group > _LANES:
+        if group % 8 or length % _LANES:
+            low.refuse(op, f"a reduction of groups of {view.group} is no tree of eights down to {_LANES}")
+        partial = low.buffer(length // 8, low.b.f32_type, hint)
+        low.emit(f"BlockReduce{kind}", partial, current, repeat=length // _LANES)
+        current, length, group = partial, length // 8, group // 8
+    result = low.result(op)
+    stride = max(1, group * 4 // _BLOCK)
+    low.emit(f"WholeReduce{kind}", result, current, mask=group, repeat=groups, src_rep_stride=stride)
+
+
+@lowers("tile.extract")
+def extract(low: Lowering, op: ir.Operation) -> None:
+    scalar = low.emit("GetValue", low.of(op.operands[0]), op.operands[1], results=[op.results[0].type])
+    scalar.operation.location = op.location
+    op.results[0].replace_all_uses_with(scalar.scalar)

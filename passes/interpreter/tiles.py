@@ -1,0 +1,74 @@
+"""What the ops of the `tile` dialect mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from mlir import ir
+
+from .core import Core, NotInterpreted, dtype_of, flush, function
+
+
+@function("tile.block_rows")
+def _block_rows(run: Core, op, rows):
+    share, rest = divmod(int(rows), run.cores)
+    first = run.core * share + min(run.core, rest)
+    return np.int64(first), np.int64(first + share + (run.core < rest))
+
+
+@function("tile.load")
+def _load(_, op, memory, offset, count):
+    tile = ir.RankedTensorType(op.results[0].type)
+    length, view = tile.get_dim_size(0), op.opview
+    flat = memory.reshape(-1)
+    offset, count = int(offset), int(count)
+    if not 0 <= count <= length or offset < 0 or offset + count > flat.size:
+        raise IndexError(f"tile.load of {count} elements from {offset}: the memory has {flat.size}, the tile {length}")
+    # Lanes that are not padded are unspecified: a value that shows if anything depends on it.
+    fill = view.pad if view.pad is not None else (np.nan if isinstance(tile.element_type, ir.FloatType) else -0x55555556)
+    value = np.full(length, fill, dtype_of(tile.element_type))
+    value[:count] = flat[offset : offset + count]
+    return value
+
+
+@function("tile.store")
+def _store(_, op, value, memory, offset, count):
+    flat = memory.reshape(-1)
+    offset, count = int(offset), int(count)
+    if not 0 <= count <= value.size or offset < 0 or offset + count > flat.size:
+        raise IndexError(f"tile.store of {count} elements to {offset}: the memory has {flat.size}, the tile {value.size}")
+    flat[offset : offset + count] = value[:count]
+    return ()
+
+
+@function("tile.reduce")
+def _reduce(_, op, x):
+    view = op.opview
+    groups = x.reshape(-1, view.group)
+    if view.kind == "max":
+        return groups.max(axis=1)
+    while groups.shape[1] > 1:  # neighbours first: the tree of eights of the hardware is this one
+        if groups.shape[1] % 2:
+            raise NotInterpreted(f"a sum over groups of {view.group}, which is no power of two")
+        groups = flush(groups[:, ::2] + groups[:, 1::2])
+    return groups[:, 0]
+
+
+@function("tile.extract")
+def _extract(_, op, x, position):
+    if not 0 <= position < x.size:
+        raise IndexError(f"tile.extract of element {position}: the tile has {x.size}")
+    return x[int(position)]
+
+
+@function("tile.iota")
+def _iota(_, op):
+    tile = ir.RankedTensorType(op.results[0].type)
+    return np.arange(tile.get_dim_size(0)).astype(dtype_of(tile.element_type))
+
+
+@function("tile.compress")
+def _compress(_, op, x, mask):
+    packed = np.full_like(x, np.nan if x.dtype.kind == "f" else -1)
+    kept = x[mask]
+    packed[: kept.size] = kept
+    return packed, np.int64(kept.size)
