@@ -144,19 +144,19 @@ _ONE_CYCLE = (
     "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
     "And", "Or", "Not", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
     "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint", "AscendQuant",
-    "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask",
+    "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors",
 )  # fmt: skip
 
 # High-level functions that hold an Exp, an Ln or a Div among simpler steps, and count them all: as Sigmoid, a guess.
 _FUNCTIONS = (
     "Sigmoid", "Gelu", "Silu", "Tanh", "Sinh", "Cosh", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Asinh", "Acosh",
-    "Atanh", "Erf", "Erfc", "Log2", "Log10",
+    "Atanh", "Erf", "Erfc", "Log2", "Log10", "Power",
 )  # fmt: skip
 
 # Sort32, MrgSort, Sort and TopK count 32 pairs a repeat. Sigmoid, Round, AscendQuant and SoftMax (a maximum, a
 # difference, Exp, a sum, a quotient, a copy) count all their steps, so that their figures are means.
 _VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
-    **dict.fromkeys(("Exp", "Ln", "Log", "Sqrt", "Div"), (2, 4)),
+    **dict.fromkeys(("Exp", "Ln", "Log", "Sqrt", "Div", "Divs"), (2, 4)),
     "MulAddDst": (2, 2),
     **dict.fromkeys(_FUNCTIONS, (1.5, 2.5)),
     "SoftMax": (3.3, 3.7),
@@ -169,7 +169,7 @@ _VECTOR_2201 = dict.fromkeys(_ONE_CYCLE, (1, 1)) | {
     **dict.fromkeys(("Sort32", "MrgSort", "Sort", "TopK"), (16, 16)),
 }
 _VECTOR_3510 = _VECTOR_2201 | {
-    **dict.fromkeys(("Exp", "Ln", "Log", "Sqrt", "Div"), (4, 4)),
+    **dict.fromkeys(("Exp", "Ln", "Log", "Sqrt", "Div", "Divs"), (4, 4)),
     **dict.fromkeys(_FUNCTIONS, (2.5, 2.5)),
     "GatherMask": (5, 5),
     **dict.fromkeys(("Gather", "Scatter"), (2, 2)),

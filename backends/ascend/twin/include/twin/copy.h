@@ -51,6 +51,13 @@ inline void PutGm(uint64_t to, const uint8_t* from, uint64_t bytes, const Core& 
   AtomicLock(false);
 }
 
+// What SetPadValue set on this block's thread.
+struct PadValue {
+  uint64_t bits = 0;
+  bool set = false;
+};
+inline thread_local PadValue padValue;
+
 template <typename T>
 inline void CheckWholeBlocks(Call& call, uint64_t count) {
   uint64_t bytes = BytesOf<T>(count);
@@ -164,9 +171,22 @@ TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src,
     std::memmove(call.core.ub + to.address + i * toStep, call.core.ub + from.address + i * fromStep, bytes);
 }
 
+// The value that DataCopyPad fills up with where isPad is false and padding is asked for.
+template <typename T, TPosition pos = TPosition::MAX>
+inline void SetPadValue(T paddingValue) {
+  static_assert(pos == TPosition::VECIN || pos == TPosition::VECOUT || pos == TPosition::MAX,
+                "SetPadValue is for copies to VECIN and VECOUT");
+  static_assert(twin::OneOf<T, int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t,
+                            uint64_t> || (__NPU_ARCH__ == 3510 && std::is_same<T, bool>::value),
+                "SetPadValue takes the type that DataCopyPad copies");
+  twin::padValue.bits = 0;
+  std::memcpy(&twin::padValue.bits, &paddingValue, sizeof(T));
+  twin::padValue.set = true;
+}
+
 // GM to UB by the byte. Each block lands on a 32-byte boundary of UB, preceded and followed by the padding asked for
 // and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if
-// no padding is asked for, and undefined bytes otherwise.
+// no padding is asked for, and otherwise what SetPadValue set, or undefined bytes.
 template <typename T>
 TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                         const DataCopyPadExtParams<T>& pad, twin::Site site = twin::Site::Here()) {
@@ -194,13 +214,15 @@ TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& 
     const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + uint64_t(int64_t(i) * fromStep));
     std::memcpy(out + left, in, params.blockLen);
     uint64_t tail = left + params.blockLen;
-    if (left + right != 0 && !pad.isPad) {
+    const bool set = left + right != 0 && !pad.isPad && twin::padValue.set;
+    if (left + right != 0 && !pad.isPad && !set) {
       call.Undefined(at, left);
       call.Undefined(at + tail, row - tail);
       continue;
     }
     T fill = pad.paddingValue;
-    if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
+    if (set) std::memcpy(&fill, &twin::padValue.bits, sizeof(T));
+    else if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
     for (uint64_t b = 0; b + sizeof(T) <= left; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
     for (uint64_t b = tail; b + sizeof(T) <= row; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
   }

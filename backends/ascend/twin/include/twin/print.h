@@ -28,6 +28,8 @@ inline auto Printable(const T& value) {
   else return value;
 }
 inline const char* Printable(const char* text) { return text; }
+template <typename Tensor>
+inline auto Printable(const ElementAt<Tensor>& element) { return Printable(typename Tensor::PrimType(element)); }
 
 template <typename T> inline const char* NameOf() {
   if constexpr (std::is_same<T, half>::value) return "float16";

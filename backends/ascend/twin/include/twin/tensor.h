@@ -21,6 +21,52 @@ struct View {
   uint64_t low = 0, high = 0;
 };
 
+// One element, as `tensor(index)` gives it: read where its value is asked for, written where it is assigned to.
+template <typename Tensor>
+class ElementAt {
+ public:
+  using T = typename Tensor::PrimType;
+  ElementAt(const Tensor& tensor, uint64_t index, Site site) : tensor_(tensor), index_(index), site_(site) {}
+  operator T() const { return tensor_.GetValue(Index(index_), site_); }
+  template <typename U, typename = std::enable_if_t<std::is_arithmetic<U>::value && std::is_class<T>::value>>
+  explicit operator U() const { return U(T(*this)); }
+  ElementAt& operator=(T value) {
+    tensor_.SetValue(Index(index_), value, site_);
+    return *this;
+  }
+  ElementAt& operator=(const ElementAt& other) { return *this = T(other); }
+  template <typename Other>
+  ElementAt& operator=(const ElementAt<Other>& other) { return *this = T(typename Other::PrimType(other)); }
+  template <typename U> ElementAt& operator+=(U value) { return *this = T(T(*this) + value); }
+  template <typename U> ElementAt& operator-=(U value) { return *this = T(T(*this) - value); }
+  template <typename U> ElementAt& operator*=(U value) { return *this = T(T(*this) * value); }
+  template <typename U> ElementAt& operator/=(U value) { return *this = T(T(*this) / value); }
+
+ private:
+  using Index = std::conditional_t<std::is_same<Tensor, AscendC::LocalTensor<T>>::value, uint32_t, uint64_t>;
+  Tensor tensor_;
+  uint64_t index_;
+  Site site_;
+};
+
+// The right side of an operator with the place where it stands: operators have no defaulted parameters.
+template <typename T>
+struct Located {
+  Located(const AscendC::LocalTensor<T>& tensor, Site site = Site::Here()) : tensor(tensor), site(site) {}
+  const AscendC::LocalTensor<T>& tensor;
+  Site site;
+};
+
+// `a + b` and `a < b` of whole tensors: requests, which assigning to a tensor carries out (operators.h).
+enum class TensorOp : uint8_t { kAdd, kSub, kMul, kDiv, kOr, kAnd, kLess, kGreater, kEqual, kLessEqual, kGreaterEqual,
+                                kNotEqual };
+template <typename T, TensorOp op>
+struct Expression {
+  const AscendC::LocalTensor<T>&src0, &src1;
+  Site site;
+};
+constexpr bool IsComparison(TensorOp op) { return op >= TensorOp::kLess; }
+
 }  // inline namespace
 }  // namespace twin
 
@@ -76,6 +122,33 @@ class LocalTensor {
     view.count_ = uint32_t(twin::BytesOf<T>(count_) / sizeof(U) * (std::is_same<U, int4b_t>::value ? 2 : 1));
     return view;
   }
+
+  // The element, for reading and for writing.
+  twin::ElementAt<LocalTensor> operator()(const uint32_t offset, twin::Site site = twin::Site::Here()) const {
+    return {*this, offset, site};
+  }
+
+#define TWIN_TENSOR_OPERATOR(symbol, op)                                                                               \
+  twin::Expression<T, twin::TensorOp::op> operator symbol(const twin::Located<T>& right) const {                       \
+    return {*this, right.tensor, right.site};                                                                          \
+  }
+  TWIN_TENSOR_OPERATOR(+, kAdd)
+  TWIN_TENSOR_OPERATOR(-, kSub)
+  TWIN_TENSOR_OPERATOR(*, kMul)
+  TWIN_TENSOR_OPERATOR(/, kDiv)
+  TWIN_TENSOR_OPERATOR(|, kOr)
+  TWIN_TENSOR_OPERATOR(&, kAnd)
+  TWIN_TENSOR_OPERATOR(<, kLess)
+  TWIN_TENSOR_OPERATOR(>, kGreater)
+  TWIN_TENSOR_OPERATOR(==, kEqual)
+  TWIN_TENSOR_OPERATOR(<=, kLessEqual)
+  TWIN_TENSOR_OPERATOR(>=, kGreaterEqual)
+  TWIN_TENSOR_OPERATOR(!=, kNotEqual)
+#undef TWIN_TENSOR_OPERATOR
+  template <twin::TensorOp op>
+  void operator=(const twin::Expression<T, op>& right);
+  template <typename U, twin::TensorOp op>
+  std::enable_if_t<twin::IsComparison(op) && !std::is_same<U, T>::value> operator=(const twin::Expression<U, op>& right);
 
   uint32_t GetSize() const { return count_; }
   uint32_t GetLength() const { return uint32_t(twin::BytesOf<T>(count_)); }
@@ -174,6 +247,10 @@ class GlobalTensor {
     uint64_t at = uint64_t(buffer_) + index * sizeof(T);
     call.Gm("dst", true, at, 1, sizeof(T), 0, low_, high_);
     if (call.Issue()) std::memcpy(reinterpret_cast<void*>(at), &value, sizeof(T));
+  }
+
+  twin::ElementAt<GlobalTensor> operator()(const uint64_t offset, twin::Site site = twin::Site::Here()) const {
+    return {*this, offset, site};
   }
 
   // A hint about the L2 cache, which the twin does not model: results do not depend on it.
