@@ -28,23 +28,30 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from jascend.backends.ascend.targets import TARGETS
+
 from .ascendc_ops import Lowering, Unsupported
-from .diagnostics import PassFailure
+from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
-from .registry import register_pass
+from .registry import option, register_pass
 
 
 @register_pass("lower-to-ascendc")
 @dataclass(frozen=True)
 class LowerToAscendc:
+    target: str = option("ascend910b", "the product whose instructions there are")
+
     def run(self, module: ir.Operation, remarks) -> None:
+        if self.target not in TARGETS:
+            emit_error(module, f"option 'target' of lower-to-ascendc must be one of {', '.join(TARGETS)}, got '{self.target}'")
+            raise PassFailure
         failed = False
         for op in module.regions[0].blocks[0].operations:
             if KERNEL not in op.operation.attributes:
                 continue
             with module.location:
                 try:
-                    Lowering().function(op)
+                    Lowering(TARGETS[self.target]).function(op)
                 except Unsupported:
                     failed = True
         if failed:

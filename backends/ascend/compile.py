@@ -34,7 +34,7 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
 def _kernel_stages(target: str, tile: int) -> dict[str, str]:
     return {
         "tile": f"lower-to-tile{{target={target} tile={tile}}}",
-        "ascendc": f"lower-to-ascendc,allocate-ub{{target={target}}},insert-sync",
+        "ascendc": f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync",
     }
 
 

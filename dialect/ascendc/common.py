@@ -19,9 +19,30 @@ SRC0 = Operand("src0", "memref", "read", role="in")
 SRC1 = Operand("src1", "memref", "read", role="in")
 
 
+_BITS = {
+    "f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8,
+    "f8E4M3FN": 8, "f8E5M2": 8, "i4": 4, "f4E2M1FN": 4,
+}  # fmt: skip
+
+
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element of a buffer."""
-    return {"f32": 4, "i32": 4, "ui32": 4, "f16": 2, "bf16": 2, "i16": 2, "ui16": 2, "i8": 1, "ui8": 1}[str(element)]
+    bits = _BITS[str(element)]
+    if bits % 8:
+        raise ValueError(f"two elements {element} share a byte")
+    return bits // 8
+
+
+def element_bytes_of(buffer: ir.Value) -> int:
+    return element_bytes(ir.MemRefType(buffer.type).element_type)
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The number that an index value is known to be."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return owner.attributes["value"].value
 
 
 def buffer_length(buffer: ir.Value) -> int:
@@ -31,7 +52,7 @@ def buffer_length(buffer: ir.Value) -> int:
 
 def buffer_bytes(buffer: ir.Value) -> int:
     """Bytes of a UB buffer."""
-    return buffer_length(buffer) * element_bytes(ir.MemRefType(buffer.type).element_type)
+    return buffer_length(buffer) * _BITS[element_of(buffer)] // 8
 
 
 def element_of(value: ir.Value) -> str:

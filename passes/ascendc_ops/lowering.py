@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mlir import ir
 
+from jascend.backends.ascend.targets import Target
 from jascend.dialect import ASCENDC
 
 from ..builder import COMMENT, Builder, name_of
@@ -35,7 +36,8 @@ class Lowering:
     `b` builds at the op that is being lowered, under its location.
     """
 
-    def __init__(self):
+    def __init__(self, target: Target):
+        self.target = target
         self.buffers: dict[ir.Value, ir.Value] = {}
         self.splats: dict[ir.Value, ir.Value] = {}
 
@@ -92,6 +94,15 @@ class Lowering:
         """A new buffer."""
         memory = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
         return self.emit("LocalTensor", results=[memory], name_hint=hint).buffer
+
+    def view(self, buffer: ir.Value, offset: int | ir.Value, length: int, element: ir.Type | None = None) -> ir.Value:
+        """A part of a buffer, or its bytes as elements of another type; `offset` counts those of `buffer`."""
+        element = element or element_of(buffer)
+        if offset == 0 and length == length_of(buffer) and element == element_of(buffer):
+            return buffer
+        memory = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
+        start = self.b.index(offset) if isinstance(offset, int) else offset
+        return self.b.build(ASCENDC.classes["View"], buffer, start, results=[memory]).value
 
     def result(self, op: ir.Operation, hint: str | None = None, number: int = 0) -> ir.Value:
         """The buffer of an op's tile. A mask is packed, one bit an element."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from jascend.dialect.ascendc import buffer_length
+from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
 
 from . import scalars
@@ -40,6 +41,24 @@ def bits(out: Emitter, buffer: ir.Value) -> str:
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
+
+
+@prints("view")
+def view(out: Emitter, op: ir.Operation) -> None:
+    source, value = op.opview.buffer, op.opview.value
+    part, offset = out.text(source), out.text(op.opview.offset)
+    if offset != "0":
+        part += f"[{offset}]"
+    before, after = (STORAGE[str(ir.MemRefType(x.type).element_type)] for x in (source, value))
+    if after != before:
+        part += f".ReinterpretCast<{after}>()"
+    out.values[value] = Expr(part, reads=out.values[op.opview.offset].reads)
+
+
+@prints("copy")
+def copy(out: Emitter, op: ir.Operation) -> None:
+    dst, src = map(out.text, op.operands)
+    out.put(f"DataCopy({dst}, {src}, {out.length(op.operands[0])});")
 
 
 @prints("copy_in")
@@ -158,7 +177,7 @@ def get_value(out: Emitter, op: ir.Operation) -> None:
     src, position = op.operands
     result = op.results[0]
     text = f"{out.text(src)}.GetValue({out.text(position)})"
-    hint = name_of(result) or src.owner.attributes["name_hint"].value
+    hint = name_of(result) or root_of(src).owner.attributes["name_hint"].value
     out.values[result] = out.declare(ctype(result.type), hint, text)
 
 
