@@ -51,6 +51,16 @@ template <typename T> inline constexpr Element ElementOf() {
   else return Element::kOther;
 }
 
+// Whether the kernel says that it is one of vector cores without the scheduler that blocks meet through: KERNEL_TYPE_AIV_ONLY,
+// or `__vector__` where it is launched directly.
+inline thread_local bool unscheduled = false;
+
+inline void CheckScheduled(const char* api, Site site) {
+  if (unscheduled)
+    Report("block-sync", site, "%s in a kernel of vector cores only, for which the scheduler that blocks meet through is "
+           "off: it needs KERNEL_TYPE_MIX_AIV_1_0, or __mix__(0, 1) where it is launched directly", api);
+}
+
 template <typename T>
 inline void SetAtomic(Atomic atomic) {
   static_assert(OneOf<T, int8_t, int16_t, int32_t, half, bfloat16_t, float>,
@@ -97,6 +107,8 @@ inline void InitSocState() {
 template <typename T> inline void SetAtomicAdd() { twin::SetAtomic<T>(twin::Atomic::kAdd); }
 template <typename T> inline void SetAtomicMax() { twin::SetAtomic<T>(twin::Atomic::kMax); }
 template <typename T> inline void SetAtomicMin() { twin::SetAtomic<T>(twin::Atomic::kMin); }
+// Of what is being accumulated already. After it a copy accumulates only where SetAtomicAdd, -Max or -Min is on.
+template <typename T> inline void SetAtomicType() { twin::SetAtomic<T>(twin::ThisCore().atomic); }
 inline void SetAtomicNone() { twin::ThisCore().atomic = twin::Atomic::kNone; }
 inline void DisableDmaAtomic() { SetAtomicNone(); }  // the newer name
 
@@ -128,10 +140,32 @@ inline void SetDeqScale(half scale) {
   twin::ThisCore().deqScaleSet = true;
 }
 
+#if __NPU_ARCH__ == 3510
+// Which pipe's work the blocks wait for, and which pipe waits. In the twin all pipes wait.
+struct SyncAllConfig {
+  pipe_t triggerPipe;
+  pipe_t waitPipe;
+};
+inline constexpr SyncAllConfig DEFAULT_SYNC_ALL_CONFIG = {PIPE_ALL, PIPE_ALL};
+#endif
+
 // All blocks meet, and what they wrote to GM before is visible after.
+#if __NPU_ARCH__ == 3510
+template <bool isAIVOnly = true, const SyncAllConfig& config = DEFAULT_SYNC_ALL_CONFIG>
+#else
 template <bool isAIVOnly = true>
+#endif
 inline void SyncAll(twin::Site site = twin::Site::Here()) {
   static_assert(isAIVOnly, "the twin runs vector cores only");
+  twin::CheckScheduled("SyncAll", site);
+#if __NPU_ARCH__ == 3510
+  static_assert(config.triggerPipe != PIPE_S && config.waitPipe != PIPE_M, "SyncAll has no such pipe");
+  if constexpr (config.triggerPipe != PIPE_ALL) {  // through one of the flags that SyncAll has for itself
+    twin::CrossFlagSet(config.triggerPipe, 14, site);
+    twin::CrossFlagWait(14, site);
+    return;
+  }
+#endif
   twin::Barrier(PIPE_ALL, site);
   twin::BlocksBarrier(0, site);
 }
@@ -149,22 +183,51 @@ inline void SyncAll(const GlobalTensor<int32_t>& gmWorkspace, const LocalTensor<
   call.Ub("ubWorkspace", true, ub.address, bytes, ub.low, ub.high, 32);
   if (usedCores > call.core.blocks || usedCores < 0)
     call.Problem(true, "block-sync", "usedCores is %d, the launch has %d blocks", usedCores, call.core.blocks);
-  if (call.Issue()) twin::BlocksBarrier(usedCores, site);
+  else if (usedCores && call.core.block >= usedCores)
+    call.Problem(true, "block-sync", "block %d calls SyncAll of the first %d", call.core.block, usedCores);
+  if (!call.Issue()) return;
+  const uint8_t* flags = reinterpret_cast<const uint8_t*>(gm.address);  // the twin keeps its own: these stay as they are
+  for (uint64_t i = 0; i < bytes; ++i)
+    if (flags[i]) {
+      call.Problem(false, "block-sync", "gmWorkspace is not zero (byte %llu is %u): the blocks take it for their flags",
+                   (unsigned long long)i, flags[i]);
+      break;
+    }
+  call.Undefined(ub.address, bytes);
+  twin::BlocksBarrier(usedCores, site);
 }
+
+}  // namespace AscendC
+
+// The modes of CrossCoreSetFlag: what each joins. Blocks of the twin are vector cores, alone on their AI core.
+#define TWIN_CROSS_MODE(Name)                                                                                          \
+  static_assert(modeId != 1, #Name ": mode 1 joins the two vector cores of one AI core, in kernels of type "           \
+                             "KERNEL_TYPE_MIX_AIC_1_2; the twin runs vector cores only: mode 0 joins all of them");    \
+  static_assert(modeId != 2, #Name ": mode 2 joins a cube core and its vector cores; the twin runs vector cores only: "\
+                             "mode 0 joins all of them");                                                              \
+  static_assert(modeId != 4 || __NPU_ARCH__ == 3510, #Name ": mode 4 is on 950 only; 910B has 0, 1 and 2");            \
+  static_assert(modeId != 4 || __NPU_ARCH__ != 3510, #Name ": mode 4 joins a cube core and one of its vector cores; "  \
+                             "the twin runs vector cores only: mode 0 joins all of them");                             \
+  static_assert(modeId <= 2 || modeId == 4, #Name ": the modes are 0, 1, 2 and, on 950, 4")
+
+namespace AscendC {
 
 // A flag between vector cores (mode 0): when all blocks have set it, one wait for it on each goes on.
 template <uint8_t modeId, pipe_t pipe>
 inline void CrossCoreSetFlag(uint16_t flagId, twin::Site site = twin::Site::Here()) {
-  static_assert(modeId == 0, "the twin runs vector cores only: of CrossCoreSetFlag it has mode 0, all vector cores");
+  TWIN_CROSS_MODE(CrossCoreSetFlag);
   static_assert(pipe != PIPE_S && pipe != PIPE_ALL, "CrossCoreSetFlag takes neither PIPE_S nor PIPE_ALL");
+  twin::CheckScheduled("CrossCoreSetFlag", site);
   twin::CrossFlagSet(pipe, flagId & 15, site);
 }
 template <uint8_t modeId = 0, pipe_t pipe = PIPE_S>
 inline void CrossCoreWaitFlag(uint16_t flagId, twin::Site site = twin::Site::Here()) {
-  static_assert(modeId == 0, "the twin runs vector cores only: of CrossCoreWaitFlag it has mode 0, all vector cores");
+  TWIN_CROSS_MODE(CrossCoreWaitFlag);
   static_assert(pipe != PIPE_ALL, "CrossCoreWaitFlag does not take PIPE_ALL");
+  twin::CheckScheduled("CrossCoreWaitFlag", site);
   twin::CrossFlagWait(flagId & 15, site);
 }
+#undef TWIN_CROSS_MODE
 
 // Writes the 64-byte line of the scalar unit's data cache that holds the tensor's start (or all lines) back to GM, and
 // forgets it. The twin's scalar accesses go straight to GM; the checker remembers what the cache would hold.

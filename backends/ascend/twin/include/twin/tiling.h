@@ -44,6 +44,10 @@ inline void ReadTiling(S& to, const void*, Site site) {
 constexpr bool IsVectorKernel(KernelMetaType type) {
   return type == KERNEL_TYPE_AIV_ONLY || type == KERNEL_TYPE_MIX_AIV_1_0 || type == KERNEL_TYPE_VECTORCORE;
 }
+// Stands where a kernel declares its type, and notes that it is launched without the scheduler.
+struct KernelTypeHere {
+  explicit KernelTypeHere(bool vectorCoresOnly) { unscheduled = unscheduled || vectorCoresOnly; }
+};
 }  // inline namespace
 }  // namespace twin
 
@@ -75,5 +79,10 @@ inline void SetSysWorkspace(GM_ADDR) {}
   GET_TILING_DATA_WITH_STRUCT(Struct, twin_tiling_##name, argument);     \
   auto name = twin_tiling_##name.member
 #define TILING_KEY_IS(key) twin::TilingKeyIs(key)
-#define KERNEL_TASK_TYPE_DEFAULT(type) static_assert(twin::IsVectorKernel(type), "the twin runs vector cores only")
-#define KERNEL_TASK_TYPE(key, type) static_assert(twin::IsVectorKernel(type), "the twin runs vector cores only")
+#define TWIN_NUMBERED(prefix, number) prefix##number
+#define TWIN_KERNEL_TYPE(number, type, holds)                                                                          \
+  static_assert(twin::IsVectorKernel(type), "the twin runs vector cores only");                                        \
+  [[maybe_unused]] const twin::KernelTypeHere TWIN_NUMBERED(twin_kernel_type_, number)(                                \
+      (holds) && (type) == KERNEL_TYPE_AIV_ONLY)
+#define KERNEL_TASK_TYPE_DEFAULT(type) TWIN_KERNEL_TYPE(__COUNTER__, type, true)
+#define KERNEL_TASK_TYPE(key, type) TWIN_KERNEL_TYPE(__COUNTER__, type, twin::ThisCore().tilingKey == (key))
