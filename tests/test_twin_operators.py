@@ -2,6 +2,7 @@
 them, conventions of their build."""
 
 import numpy as np
+import pytest
 from test_twin import PROLOGUE, build, cache, entry  # noqa: F401  (cache is a fixture)
 
 from jascend.backends.ascend import twin
@@ -45,12 +46,34 @@ SPELLED = """struct Worker {
   y.SetValue(0, Worker(&t).count);""")
 
 
-def test_the_hosts_tiling_has_no_namespace_in_the_kernel(tmp_path):
-    (tmp_path / "spelled_tiling.h").write_text(HOST_TILING)
+# With what belongs to the host: other headers, a class, a struct that another header declares.
+HOST_ONLY = """#include "tiling/tiling_api.h"  // BEGIN_TILING_DATA_DEF stands below
+#include "part.h"
+""" + HOST_TILING.replace("TILING_DATA_FIELD_DEF(uint32_t, count);", """TILING_DATA_FIELD_DEF(uint32_t, count);
+TILING_DATA_FIELD_DEF_STRUCT(Part, part);
+TILING_DATA_FIELD_DEF_ARR(uint16_t, kParts, parts);""") + """namespace optiling {
+struct CompileInfo { platform_ascendc::SocVersion version; };
+}
+"""
+PART = """#include "register/tilingdata_base.h"
+namespace optiling {
+constexpr int kParts = 4;
+BEGIN_TILING_DATA_DEF(Part)
+TILING_DATA_FIELD_DEF(int64_t, rows);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(PartOp, Part)
+}
+"""
+
+
+@pytest.mark.parametrize("header", [HOST_TILING, HOST_ONLY], ids=["structs", "host"])
+def test_the_hosts_tiling_has_no_namespace_in_the_kernel(tmp_path, header):
+    (tmp_path / "part.h").write_text(PART)
+    (tmp_path / "spelled_tiling.h").write_text(header)
     (tmp_path / "spelled.cpp").write_text(PROLOGUE + SPELLED)
     lib = twin.build(tmp_path / "spelled.cpp", includes=[tmp_path / "spelled_tiling.h"])
     y = np.zeros(8, np.float32)
-    run = lib.launch("spelled", [y], tiling=np.array([5, 0], np.uint32).tobytes(), blocks=1)
+    run = lib.launch("spelled", [y], tiling=np.array([5, 0, 0, 0, 0, 0], np.uint32).tobytes(), blocks=1)
     assert run.findings == [] and y[0] == 5
 
 
@@ -130,3 +153,16 @@ def test_what_the_compiler_and_the_hardware_order(tmp_path):
     assert kinds("stores", auto_sync=True) == ["missing-sync"]  # not among the calls that the compiler follows
     on_950 = build(tmp_path, VECTORS, target="ascend950", name="on_950")
     assert on_950.launch("vectors", [y], blocks=1).findings == []
+
+
+def test_the_api_by_parts(tmp_path):
+    """A source may name parts of the API, and find the user's own header of such a name."""
+    (tmp_path / "kernel_own_intf.h").write_text("#define OWN 3.0f\n")
+    source = tmp_path / "parts.cpp"
+    source.write_text('#include "basic_api/kernel_operator_set_intf.h"\n#include "kernel_operator_intf.h"\n'
+                      '#include "adv_api/activation/softmax.h"\n#include "kernel_own_intf.h"\nusing namespace AscendC;\n'
+                      + entry("parts", 1, """  InitSocState();
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 8); y.SetValue(0, OWN);"""))
+    y = np.zeros(8, np.float32)
+    twin.build(source).launch("parts", [y], blocks=1)
+    assert y[0] == 3

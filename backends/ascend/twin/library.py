@@ -13,7 +13,7 @@ import numpy as np
 
 from jascend.backends.ascend.targets import Target
 from jascend.backends.ascend.targets import target as target_of
-from jascend.backends.ascend.twin import toolchain
+from jascend.backends.ascend.twin import stand_ins, toolchain
 from jascend.backends.ascend.twin.registered import Registered, registered
 
 
@@ -156,7 +156,7 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         defines: preprocessor definitions, name to value (None or "" for a bare name). `DTYPE_X` brings `ORIG_DTYPE_X`.
         target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
         includes: headers to read before the source, such as the one that defines its tiling, which the CANN build
-            generates from the host's code.
+            generates from the host's code: the host's own header (BEGIN_TILING_DATA_DEF) will do.
 
     Returns:
         A Library. Results are cached on disk ($JASCEND_CACHE_DIR, else ~/.cache/jascend), by content.
@@ -173,7 +173,8 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         if not needed.is_file():
             raise FileNotFoundError(f"no kernel source {os.fspath(source if needed is path else needed)!r}")
     directories = tuple(Path(directory).resolve() for directory in include_dirs)
-    before = tuple(Path(header).resolve() for header in includes)
+    kept = toolchain.cache_directory() / "twin"
+    before = tuple(stand_ins.kernels_tiling(Path(header).resolve(), kept) for header in includes)
     texts = {name: "" if value is None else str(value) for name, value in (defines or {}).items()}
     for name, value in list(texts.items()):
         if name.startswith("DTYPE_") and value in _FORMATS:

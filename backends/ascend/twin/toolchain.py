@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from jascend.backends.ascend.twin import device_code
+from jascend.backends.ascend.twin import device_code, stand_ins
 
 INCLUDE = Path(__file__).parent / "include"
 
@@ -160,7 +160,10 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source)]).encode())
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
-    directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs)]
+    known = (INCLUDE, *include_dirs, *(path.parent for path in files))
+    texts = (path.read_text(errors="replace") for path in files)
+    parts = stand_ins.api_headers(texts, known, cache_directory() / "twin")
+    directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs, *([parts] if parts else []))]
     # half, uint32_t and the qualifiers are part of the device's language: they need no header there.
     before = [part for path in ("twin/scalar.h", *includes) for part in ("-include", str(path))]
     arguments = [*flags, *directories, *before, "-x", "c++", str(source)]
