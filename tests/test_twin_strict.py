@@ -55,6 +55,7 @@ REFUSED_ON_910B = [
     ("CrossCoreSetFlag<0, PIPE_S>(0);", "CrossCoreWaitFlag(0);"),
     ("Rint(f, g, m, n);", "Round(f, g, m, n);"),
     ("AscendQuant<float>(i8, h, m, 1.0f, 0.0f, n);", "AscendQuant<half>(i8, h, m, 1.0f, 0.0f, n);"),
+    ("LocalTensor<fp8_e4m3fn_t> e; AscendQuant<fp8_e4m3fn_t, float>(e, f, 1.0f, 0.0f, n);", "AscendQuant(i8, h, 1.0f, 0.0f);"),
     ("SoftMax<half>(h, f, k, h, m, SoftMaxTiling(), {1, 64, 1, 64});", "SoftMax<half>(h, f, g, h, m, SoftMaxTiling(), {1, 64, 1, 64});"),
     ("LocalTensor<fp8_e4m3fn_t> e; Cast(e, f, RoundMode::CAST_RINT, n);", "LocalTensor<fp8_e4m3fn_t> e; e = e[32];"),
     ("Add(f, g, h, n);", "Add(f, g, f, n);"),
@@ -143,12 +144,17 @@ ALLOWED_ON_950 = ["Add(b, b, c, n);", "Add(i64, i64, j64, n);", "Div(i32, i32, j
                   "Scatter(f, g, u32, 0, n);", "Duplicate(i8, int8_t(0), n);", "Compare(m, i16, i16, CMPMODE::LT, n);",
                   "LocalTensor<hifloat8_t> e; Cast(e, f, RoundMode::CAST_HYBRID, n);", "Cast(b, i4, RoundMode::CAST_NONE, n);",
                   "LocalTensor<fp4x2_e2m1_t> e; Cast(e, b, RoundMode::CAST_RINT, 64, 1, {1, 1, 8, 8});",
+                  "LocalTensor<fp8_e4m3fn_t> e; AscendQuant<fp8_e4m3fn_t, float>(e, f, m, 1.0f, 0.0f, n);",
                   "Divs(f, 2.0f, g, n);", "Subs(i64, j64, int64_t(1), n);", "Adds(f, g, f[0], n);", "Power(b, c, b);",
                   "Power(m, m, uint8_t(2), n);", "Select<int32_t, SELMODE::VSEL_CMPMASK_SPR>(i32, j32, i32, 1, {1, 1, 1, 8, 8, 8});",
                   "bs = bs + bs;", "DataCopyPad(f, gf, DataCopyExtParams{1, 4, -4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"]
 REFUSED_ON_950 = ["LocalTensor<hifloat8_t> e; Cast(e, b, RoundMode::CAST_ROUND, n);", "Cast(i8, f, RoundMode::CAST_RINT, n);",
                   "LocalTensor<fp4x2_e2m1_t> e; Cast(e, f, RoundMode::CAST_RINT, n);",
-                  "AscendQuant<fp8_e4m3fn_t, float>(e, f, 1.0f, 0.0f, n);",
+                  "LocalTensor<fp4x2_e2m1_t> e; AscendQuant<fp4x2_e2m1_t, half>(e, h, 1.0f, 0.0f, n);",
+                  "AscendQuant<int4b_t, half>(i4, h, 1.0f, 0.0f, n);", "AscendQuant<int8_t, int32_t>(i8, i32, 1.0f, 0.0f, n);",
+                  "static constexpr AscendQuantConfig q{false, 1, RoundMode::CAST_CEIL}; LocalTensor<fp8_e5m2_t> e; "
+                  "static constexpr AscendQuantPolicy w = AscendQuantPolicy::PER_TOKEN; "
+                  "AscendQuant<fp8_e5m2_t, float, float, false, q, w>(e, f, g, 1.0f, AscendQuantParam{1, 64, 64, 0});",
                   "Divs(f, g, 2, n);", "Divs(i32, j32, 2, n);", "Divs(f, 1.0f, 2.0f, n);", "Ands(i32, j32, 2, n);",
                   "Divs(i64, i64, int64_t(2), 32, 1, {1, 1, 8, 8});",
                   "Duplicate(f, 0, n);", "Muls(f, g, 2, n);", "Gather(f, g, i32, 0, n);", "Sort32<float>(f, g, i32, 1);",

@@ -31,6 +31,7 @@
 #include "twin/softmax.h"
 #include "twin/topk.h"
 #include "twin/quant.h"
+#include "twin/quant950.h"
 #include "twin/print.h"
 #include "twin/tiling.h"
 

@@ -5,10 +5,24 @@
 
 namespace AscendC {
 
+#if __NPU_ARCH__ == 3510
+struct AscendQuantConfig {
+  constexpr AscendQuantConfig(uint32_t calcCount, uint32_t offsetCount, uint32_t scaleCount, uint32_t workLocalSize)
+      : calcCount(calcCount), offsetCount(offsetCount), scaleCount(scaleCount), workLocalSize(workLocalSize) {}
+  constexpr AscendQuantConfig(bool hasOffset, int32_t kDim = 1, RoundMode roundMode = RoundMode::CAST_RINT)
+      : hasOffset(hasOffset), kDim(kDim), roundMode(roundMode) {}
+  uint32_t calcCount = 0, offsetCount = 0, scaleCount = 0, workLocalSize = 0;
+  bool hasOffset = false;
+  int32_t kDim = 1;
+  RoundMode roundMode = RoundMode::CAST_RINT;
+};
+inline constexpr AscendQuantConfig ASCEND_QUANT_DEFAULT_CFG = {0, 0, 0, 0};
+#else
 struct AscendQuantConfig {
   uint32_t calcCount = 0, offsetCount = 0, scaleCount = 0, workLocalSize = 0;
 };
 inline constexpr AscendQuantConfig ASCEND_QUANT_DEFAULT_CFG = {0, 0, 0, 0};
+#endif
 
 }  // namespace AscendC
 
