@@ -8,14 +8,14 @@ the public API documentation. Which pipe runs an op is part of its definition: s
 from __future__ import annotations
 
 from ..definition import Dialect
-from .common import buffer_bytes, buffer_length, element_bytes
+from .common import buffer_bytes, buffer_length, element_bytes, element_bytes_of
 from .memory import MEMORY
 from .reduce import REDUCE
 from .sorting import SORTING
 from .sync import EVENT_IDS, EVENTS, PIPES, SYNC
 from .vector import VECTOR
 
-__all__ = ["ASCENDC", "EVENTS", "EVENT_IDS", "PIPES", "buffer_bytes", "buffer_length", "element_bytes"]
+__all__ = ["ASCENDC", "EVENTS", "EVENT_IDS", "PIPES", "buffer_bytes", "buffer_length", "element_bytes", "element_bytes_of"]
 
 ASCENDC = Dialect(
     "ascendc",

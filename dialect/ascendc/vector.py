@@ -74,6 +74,12 @@ def _verify_compare_scalar(op) -> None:
     _compared(op, "src0")
 
 
+def _verify_shift(op) -> None:
+    elementwise("src", allowed=INTS)(op)
+    if op.scalar.type != ir.MemRefType(op.src.type).element_type:
+        raise VerifyError(f"'scalar' must be {element_of(op.src)}, got {op.scalar.type}")
+
+
 def _verify_select(op) -> None:
     elementwise("src0", "src1")(op)
     mask_fits(op.mask, op.dst)
@@ -138,6 +144,19 @@ VECTOR = (
     with_scalar("muls", "Muls"),
     with_scalar("maxs", "Maxs"),
     with_scalar("mins", "Mins"),
+    *(
+        Op(
+            f"shift_{way}",
+            f"`Shift{way.capitalize()}(dst, src, scalar, count)`.",
+            operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
+            attributes=(Attribute("logical", "bool", "zeros come in from the left, as for unsigned types", True),),
+            verify=_verify_shift,
+            side_effects=True,
+            pipe="V",
+            in_place=("src",),
+        )
+        for way in ("left", "right")
+    ),
     unary("exp", "Exp"),
     unary("ln", "Ln"),
     unary("sqrt", "Sqrt"),

@@ -129,7 +129,19 @@ def select(low: Lowering, op: ir.Operation) -> None:
 
 @lowers("tile.iota")
 def iota(low: Lowering, op: ir.Operation) -> None:
-    low.emit("CreateVecIndex", low.result(op))
+    write_ramp(low, low.result(op))
+
+
+def write_ramp(low: Lowering, dst: ir.Value) -> None:
+    """0, 1, 2, ... One repeat by the API, which on 910B is a serial chain beyond it; then what is there, moved up."""
+    length, element = length_of(dst), element_of(dst)
+    done = min(length, _LANES)
+    low.emit("CreateVecIndex", low.view(dst, 0, done))
+    while done < length:
+        step = min(done, length - done)
+        by = low.b.f32(done) if isinstance(element, ir.FloatType) else low.b.i32(done)
+        low.emit("Adds", low.view(dst, done, step), low.view(dst, 0, step), by)
+        done += step
 
 
 @lowers("tile.reduce")

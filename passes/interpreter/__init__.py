@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from mlir import ir
 
-from . import tiles, upstream  # noqa: F401  (each registers its functions)
+from . import sorting, tiles, upstream  # noqa: F401  (each registers its functions)
 from .core import Core, NotInterpreted, dtype_of
 
 __all__ = ["NotInterpreted", "dtype_of", "run_kernel"]

@@ -13,6 +13,13 @@ _DTYPES = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "i32": np.dtype(np.int32),
+    "i16": np.dtype(np.int16),
+    "i8": np.dtype(np.int8),
+    "ui8": np.dtype(np.uint8),
+    "i4": np.dtype(ml_dtypes.int4),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f4E2M1FN": np.dtype(ml_dtypes.float4_e2m1fn),
     "i1": np.dtype(np.bool_),
     "index": np.dtype(np.int64),
 }
@@ -78,6 +85,12 @@ def flush(x: np.ndarray) -> np.ndarray:
 def element_of(op: ir.Operation) -> ir.Type:
     type_ = op.results[0].type
     return ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+
+
+def unspecified(size: int, dtype: np.dtype) -> np.ndarray:
+    """Values that show if anything depends on them: NaN, or a strange integer."""
+    byte = b"\xaa" if dtype.kind in "iu" else b"\xff"
+    return np.frombuffer(byte * (size * dtype.itemsize), dtype).copy()
 
 
 def typed(op: ir.Operation, value) -> np.ndarray:

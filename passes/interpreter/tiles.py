@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from .core import Core, NotInterpreted, dtype_of, flush, function
+from .core import Core, NotInterpreted, dtype_of, flush, function, unspecified
 
 
 @function("tile.block_rows")
@@ -23,9 +23,8 @@ def _load(_, op, memory, offset, count):
     offset, count = int(offset), int(count)
     if not 0 <= count <= length or offset < 0 or offset + count > flat.size:
         raise IndexError(f"tile.load of {count} elements from {offset}: the memory has {flat.size}, the tile {length}")
-    # Lanes that are not padded are unspecified: a value that shows if anything depends on it.
-    fill = view.pad if view.pad is not None else (np.nan if isinstance(tile.element_type, ir.FloatType) else -0x55555556)
-    value = np.full(length, fill, dtype_of(tile.element_type))
+    dtype = dtype_of(tile.element_type)
+    value = unspecified(length, dtype) if view.pad is None else np.full(length, view.pad, dtype)
     value[:count] = flat[offset : offset + count]
     return value
 
@@ -64,11 +63,3 @@ def _extract(_, op, x, position):
 def _iota(_, op):
     tile = ir.RankedTensorType(op.results[0].type)
     return np.arange(tile.get_dim_size(0)).astype(dtype_of(tile.element_type))
-
-
-@function("tile.compress")
-def _compress(_, op, x, mask):
-    packed = np.full_like(x, np.nan if x.dtype.kind == "f" else -1)
-    kept = x[mask]
-    packed[: kept.size] = kept
-    return packed, np.int64(kept.size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_length
+from jascend.dialect.ascendc import buffer_length, element_bytes_of
 from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
 
@@ -18,7 +18,11 @@ from .tiling import camel
 if TYPE_CHECKING:
     from .kernel import Emitter
 
-STORAGE = {"f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t"}
+STORAGE = {
+    "f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t", "i16": "int16_t", "i8": "int8_t",
+    # The narrow formats as the bytes that hold them.
+    "f8E4M3FN": "uint8_t", "f8E5M2": "uint8_t", "i4": "uint8_t", "f4E2M1FN": "uint8_t",
+}  # fmt: skip
 
 CALLS: dict[str, Callable[[Emitter, ir.Operation], None]] = {}
 
@@ -120,6 +124,19 @@ def plain(out: Emitter, op: ir.Operation) -> None:
     out.put(f"{api}({operands}, {out.length(op.operands[0])});")
 
 
+@prints("shift_left", "shift_right")
+def shift(out: Emitter, op: ir.Operation) -> None:
+    api = {"ascendc.shift_left": "ShiftLeft", "ascendc.shift_right": "ShiftRight"}[op.name]
+    dst, src, scalar = op.operands
+    to, of, amount = out.text(dst), out.text(src), out.text(scalar)
+    width = element_bytes_of(src)
+    if op.opview.logical:
+        to, of, amount = unsigned(out, dst, width), unsigned(out, src, width), f"static_cast<{_UNSIGNED[width]}>({amount})"
+    elif width == 2:
+        amount = f"static_cast<int16_t>({amount})"
+    out.put(f"{api}({to}, {of}, {amount}, {out.length(dst)});")
+
+
 @prints("compare", "compare_scalar")
 def comparison(out: Emitter, op: ir.Operation) -> None:
     api = "Compare" if op.name == "ascendc.compare" else "CompareScalar"
@@ -161,15 +178,54 @@ def whole_reduction(out: Emitter, op: ir.Operation) -> None:
     out.put(f"{api}<float>({dst}, {src}, {mask}, {repeat}, 1, 1, {stride}{order});")
 
 
+_UNSIGNED = {2: "uint16_t", 4: "uint32_t"}
+
+
+def unsigned(out: Emitter, buffer: ir.Value, width: int = 4) -> str:
+    """A buffer as unsigned integers of so many bytes."""
+    return f"{out.text(buffer)}.ReinterpretCast<{_UNSIGNED[width]}>()"
+
+
+@prints("sort32")
+def sort32(out: Emitter, op: ir.Operation) -> None:
+    dst, scores, indices = op.operands
+    repeat = buffer_length(scores) // 32
+    out.put(f"Sort32<float>({out.text(dst)}, {out.text(scores)}, {unsigned(out, indices)}, {repeat});")
+
+
+@prints("mrg_sort")
+def mrg_sort(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    dst, src = map(out.text, op.operands)
+    valid = (1 << view.ways) - 1
+    out.put(f"MergeLists({dst}, {src}, {view.run}, {valid}, {view.repeat});")
+
+
 @prints("gather_mask")
 def gather_mask(out: Emitter, op: ir.Operation) -> None:
-    dst, src, pattern = map(out.text, op.operands)
+    dst, src, pattern = op.operands
+    width = element_bytes_of(src)
     kept = out.declare("uint64_t", "kept", "0", const=False)
     out.put(
-        f"GatherMask({dst}, {src}, {pattern}.ReinterpretCast<uint32_t>(), true, {out.length(op.operands[0])}, "
+        f"GatherMask({out.text(dst)}, {out.text(src)}, {unsigned(out, pattern, width)}, true, {out.length(dst)}, "
         f"GatherMaskParams{{1, 1, 8, 8}}, {kept.text});"
     )
     out.values[op.results[0]] = Expr(f"static_cast<int64_t>({kept.text})", reads=kept.reads)
+
+
+@prints("gather_pattern")
+def gather_pattern(out: Emitter, op: ir.Operation) -> None:
+    dst, src = op.operands
+    to, of = (STORAGE[str(ir.MemRefType(buffer.type).element_type)] for buffer in (dst, src))
+    source = out.text(src) if to == of else f"{out.text(src)}.ReinterpretCast<{to}>()"
+    out.put(f"GatherByPattern({out.text(dst)}, {source}, {op.opview.pattern}, {out.length(src)});")
+
+
+@prints("gather", "scatter")
+def gather(out: Emitter, op: ir.Operation) -> None:
+    api = {"ascendc.gather": "Gather", "ascendc.scatter": "Scatter"}[op.name]
+    dst, src, offsets = op.operands
+    out.put(f"{api}({out.text(dst)}, {out.text(src)}, {unsigned(out, offsets)}, 0, {out.length(offsets)});")
 
 
 @prints("get_value")

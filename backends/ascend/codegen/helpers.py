@@ -48,7 +48,30 @@ __aicore__ inline int64_t Smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 """
+_MERGE_LISTS = """\
+// Lists of `run` pairs that follow each other become one list: 2, 3 or 4 of them for `valid` 3, 7 or 15.
+__aicore__ inline void MergeLists(
+    const LocalTensor<float> &dst, const LocalTensor<float> &src, uint16_t run, uint16_t valid, uint16_t repeat)
+{
+    const uint32_t lanes = 2 * static_cast<uint32_t>(run);
+    const uint16_t lengths[4] = {run, run, run, run};
+    const MrgSortSrcList<float> lists(
+        src, src[lanes], valid > 3 ? src[2 * lanes] : src, valid > 7 ? src[3 * lanes] : src);
+    MrgSort<float>(dst, lists, MrgSort4Info(lengths, false, valid, repeat));
+}
+"""
+_GATHER_BY_PATTERN = """\
+// One element of two (patterns 1 and 2) or of four (3 to 6).
+template <typename T>
+__aicore__ inline void GatherByPattern(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint8_t pattern, uint32_t count)
+{
+    uint64_t kept = 0;
+    GatherMask(dst, src, pattern, true, count, GatherMaskParams{1, 1, 8, 8}, kept);
+}
+"""
 _HELPERS = {
+    "MergeLists(": _MERGE_LISTS,
+    "GatherByPattern(": _GATHER_BY_PATTERN,
     "CopyIn(": _COPY_IN,
     "CopyInPadded(": _COPY_IN_PADDED,
     "CopyOut(": _COPY_OUT,

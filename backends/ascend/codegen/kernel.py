@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_length
+from jascend.dialect.ascendc import buffer_bytes, buffer_length
 from jascend.passes.builder import COMMENT, name_of
 from jascend.passes.diagnostics import PassFailure, emit_error, resolve
 from jascend.passes.lower_to_tile import SUMMARY
@@ -24,7 +24,10 @@ from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable
 from .tiling import camel
 
-_DTYPES = {"f32": "float32", "i32": "int32", "bf16": "bfloat16", "f16": "float16"}
+_DTYPES = {
+    "f32": "float32", "i32": "int32", "bf16": "bfloat16", "f16": "float16", "i16": "int16", "i8": "int8", "ui8": "uint8",
+    "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "i4": "int4", "f4E2M1FN": "float4_e2m1fn",
+}  # fmt: skip
 _INDENT = "    "
 
 
@@ -172,7 +175,8 @@ class Emitter:
                 continue
             buffer = op.results[0]
             element = STORAGE[str(ir.MemRefType(buffer.type).element_type)]
-            key = (op.attributes["name_hint"].value, element, buffer_length(buffer), op.attributes["offset"].value)
+            length = min(buffer_length(buffer), buffer_bytes(buffer))  # two 4-bit elements a byte
+            key = (op.attributes["name_hint"].value, element, length, op.attributes["offset"].value)
             if key not in declared:
                 declared[key] = self.fresh(f"{key[0]}_local")
                 lines.append(
