@@ -22,13 +22,23 @@ from .common import (
     same_lengths,
 )
 
+_FIVE = ("CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC")
 _CASTS = {
     ("bf16", "f32"): ("CAST_NONE",),
     ("f16", "f32"): ("CAST_NONE",),
-    ("f32", "bf16"): ("CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC"),
-    ("f32", "f16"): ("CAST_NONE", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC", "CAST_ODD"),
-    ("i32", "f32"): ("CAST_NONE", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC"),
-    ("f32", "i32"): ("CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC"),
+    ("f32", "bf16"): _FIVE,
+    ("f32", "f16"): ("CAST_NONE", *_FIVE, "CAST_ODD"),
+    ("f32", "f32"): _FIVE,
+    ("i32", "f32"): ("CAST_NONE", *_FIVE),
+    ("f32", "i32"): _FIVE,
+    ("i16", "f32"): ("CAST_NONE",),
+    ("f32", "i16"): _FIVE,
+    **{("f16", narrow): ("CAST_NONE", *_FIVE) for narrow in ("i8", "ui8", "i4")},
+    **{(narrow, "f16"): ("CAST_NONE",) for narrow in ("i8", "ui8", "i4")},
+    # The 950 family's; the codes of HiFloat8 are ui8.
+    ("f32", "f8E4M3FN"): ("CAST_RINT",),
+    ("f32", "f8E5M2"): ("CAST_RINT",),
+    ("f32", "ui8"): ("CAST_ROUND",),
 }
 
 _MODE = Attribute("mode", "string", "`CMPMODE`", values=("LT", "GT", "EQ", "LE", "GE", "NE"))
@@ -46,7 +56,7 @@ def _verify_cast(op) -> None:
 
 def _verify_duplicate(op) -> None:
     in_space(op, dst="ub")
-    elements_of(op, ("f32", "i32", "bf16", "f16"), "dst")
+    elements_of(op, ("f32", "i32", "bf16", "f16", "i16"), "dst")
     if op.scalar.type != ir.MemRefType(op.dst.type).element_type:
         raise VerifyError(f"'scalar' must be {element_of(op.dst)}, got {op.scalar.type}")
 
@@ -58,7 +68,7 @@ def _verify_create_vec_index(op) -> None:
 
 def _compared(op, *sources: str) -> None:
     in_space(op, dst="ub", **{name: "ub" for name in sources})
-    elements_of(op, FLOATS, *sources)
+    elements_of(op, (*FLOATS, "i32"), *sources)
     length = same_lengths(op, *sources)
     source = getattr(op, sources[0])
     if length * element_bytes(ir.MemRefType(source.type).element_type) % REPEAT:
@@ -81,7 +91,7 @@ def _verify_shift(op) -> None:
 
 
 def _verify_select(op) -> None:
-    elementwise("src0", "src1")(op)
+    elementwise("src0", "src1", allowed=(*FLOATS, "bf16", *INTS))(op)
     mask_fits(op.mask, op.dst)
 
 
@@ -91,20 +101,23 @@ def _verify_select_scalar(op) -> None:
 
 
 def unary(name: str, api: str) -> Op:
-    return Op(name, f"`{api}(dst, src, count)`.", operands=(DST, SRC), verify=elementwise("src"), side_effects=True, pipe="V")
+    return Op(
+        name, f"`{api}(dst, src, count)`.", operands=(DST, SRC),
+        verify=elementwise("src"), side_effects=True, pipe="V", in_place=("src",),
+    )  # fmt: skip
 
 
 def binary(name: str, api: str, allowed: tuple[str, ...] = FLOATS) -> Op:
     return Op(
         name, f"`{api}(dst, src0, src1, count)`.", operands=(DST, SRC0, SRC1),
-        verify=elementwise("src0", "src1", allowed=allowed), side_effects=True, pipe="V",
+        verify=elementwise("src0", "src1", allowed=allowed), side_effects=True, pipe="V", in_place=("src0", "src1"),
     )  # fmt: skip
 
 
 def with_scalar(name: str, api: str) -> Op:
     return Op(
         name, f"`{api}(dst, src, scalar, count)`.", operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
-        verify=elementwise("src", allowed=FLOATS + INTS), side_effects=True, pipe="V",
+        verify=elementwise("src", allowed=FLOATS + INTS), side_effects=True, pipe="V", in_place=("src",),
     )  # fmt: skip
 
 
@@ -179,13 +192,16 @@ VECTOR = (
         side_effects=True,
         pipe="V",
     ),
-    Op(
-        "bitwise_not",
-        "`Not(dst, src, count)`, on 16-bit units of a mask.",
-        operands=(DST, SRC),
-        verify=elementwise("src", allowed=("ui8",)),
-        side_effects=True,
-        pipe="V",
+    *(
+        Op(
+            f"bitwise_{name}",
+            f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of masks or integers.",
+            operands=(DST, *sources),
+            verify=elementwise(*(operand.name for operand in sources), allowed=("ui8", *INTS)),
+            side_effects=True,
+            pipe="V",
+        )
+        for name, sources in (("and", (SRC0, SRC1)), ("or", (SRC0, SRC1)), ("not", (SRC,)))
     ),
     Op(
         "select",

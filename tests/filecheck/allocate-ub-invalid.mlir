@@ -12,6 +12,8 @@ func.func @too_much(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kerne
   // expected-note@below {{'sum' takes 256 bytes and is live here}}
   %sum = "ascendc.local_tensor"() {name_hint = "sum"} : () -> memref<64xf32, "ub">
   "ascendc.add"(%sum, %a, %b) : (memref<64xf32, "ub">, memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  "ascendc.copy_out"(%x, %a, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  "ascendc.copy_out"(%x, %b, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
   "ascendc.copy_out"(%x, %sum, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
   return
 }
