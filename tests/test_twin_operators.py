@@ -50,8 +50,9 @@ SPELLED = """struct Worker {
 HOST_ONLY = """#include "tiling/tiling_api.h"  // BEGIN_TILING_DATA_DEF stands below
 #include "part.h"
 """ + HOST_TILING.replace("TILING_DATA_FIELD_DEF(uint32_t, count);", """TILING_DATA_FIELD_DEF(uint32_t, count);
-TILING_DATA_FIELD_DEF_STRUCT(Part, part);
-TILING_DATA_FIELD_DEF_ARR(uint16_t, kParts, parts);""") + """namespace optiling {
+TILING_DATA_FIELD_DEF_STRUCT(Part, part)
+TILING_DATA_FIELD_DEF_ARR(uint16_t, kParts, parts)
+TILING_DATA_FIELD_DEF(float, last)""") + """namespace optiling {
 struct CompileInfo { platform_ascendc::SocVersion version; };
 }
 """

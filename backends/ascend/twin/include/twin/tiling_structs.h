@@ -38,10 +38,11 @@ using namespace AscendC::tiling;
 namespace optiling {}
 using namespace optiling;
 
-// Fields stand as in a plain struct, and the struct takes a multiple of 8 bytes, as the host lays it out.
+// Fields stand as in a plain struct, and the struct takes a multiple of 8 bytes, as the host lays it out. A semicolon
+// after each is usual, and may be missing.
 #define BEGIN_TILING_DATA_DEF(Class) struct alignas(8) Class {
-#define TILING_DATA_FIELD_DEF(type, name) type name
-#define TILING_DATA_FIELD_DEF_ARR(type, count, name) type name[count]
-#define TILING_DATA_FIELD_DEF_STRUCT(Struct, name) Struct name
-#define END_TILING_DATA_DEF }
+#define TILING_DATA_FIELD_DEF(type, name) type name;
+#define TILING_DATA_FIELD_DEF_ARR(type, count, name) type name[count];
+#define TILING_DATA_FIELD_DEF_STRUCT(Struct, name) Struct name;
+#define END_TILING_DATA_DEF };
 #define REGISTER_TILING_DATA_CLASS(Operator, Class) static_assert(sizeof(Class) % 8 == 0, "a tiling struct");
