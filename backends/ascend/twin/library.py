@@ -13,7 +13,8 @@ import numpy as np
 
 from jascend.backends.ascend.targets import Target
 from jascend.backends.ascend.targets import target as target_of
-from jascend.backends.ascend.twin import stand_ins, toolchain
+from jascend.backends.ascend.twin import signature, stand_ins, toolchain
+from jascend.backends.ascend.twin.arguments import Array, Described
 from jascend.backends.ascend.twin.registered import Registered, registered
 
 
@@ -103,17 +104,12 @@ class Trace:
     places: list[tuple[str, str, int]]
 
 
-class _Array(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("writable", ctypes.c_uint32),
-                ("alias", ctypes.c_uint32)]
-
-
 class _Options(ctypes.Structure):
     _fields_ = [("tiling_key", ctypes.c_uint64), ("workspace_bytes", ctypes.c_uint64),
                 ("tiling_bytes", ctypes.c_uint64), ("tiling", ctypes.c_char_p), ("blocks", ctypes.c_uint32),
                 ("check", ctypes.c_uint32), ("auto_sync", ctypes.c_uint32), ("arch", ctypes.c_uint32),
                 ("ub_bytes", ctypes.c_uint32), ("physical_cores", ctypes.c_uint32), ("trace", ctypes.c_uint32),
-                ("timeout", ctypes.c_double), ("patience", ctypes.c_double)]
+                ("direct", ctypes.c_uint32), ("timeout", ctypes.c_double), ("patience", ctypes.c_double)]
 
 
 # By file name, which holds the version: two copies of one version, from two cache directories, would share half of their
@@ -129,7 +125,7 @@ def _load_runtime() -> ctypes.CDLL:
             # Global, because kernels are linked without it; its symbols carry the version in their namespace.
             library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
             library.jascend_twin_run.restype = ctypes.c_void_p
-            library.jascend_twin_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Array), ctypes.c_uint32,
+            library.jascend_twin_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(Array), ctypes.c_uint32,
                                                  ctypes.POINTER(_Options)]
             library.jascend_twin_free.argtypes = [ctypes.c_void_p]
             _runtimes[path.name] = library
@@ -182,23 +178,11 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
     files = toolchain.kernel_files(path, directories, before)
     structs = registered(file.read_text(errors="replace") for file in files)
 
-    def compiled(struct: str | None) -> Path:
+    def compiled(struct: str | None, after: str = "") -> Path:
         chosen = {"TWIN_TILING_STRUCT": struct} if struct else {}
-        return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch)
+        return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch, after)
 
     return Library(path, known, _load_runtime(), structs, compiled)
-
-
-_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-
-
-def _parameters(source: Path, entry: str) -> list[str] | None:
-    """The parameters of the entry as its source spells them, or None where a macro hides them."""
-    text = _COMMENTS.sub(" ", source.read_text(errors="replace"))
-    match = re.search(rf"__global__[^;{{}}()]*\bvoid\s+{re.escape(entry)}\s*\(([^()]*)\)", text)
-    if not match:
-        return None
-    return [part.strip() for part in match[1].split(",") if part.strip() and part.strip() != "void"]
 
 
 class Library:
@@ -211,27 +195,32 @@ class Library:
     """
 
     def __init__(self, source: Path, target: Target, runtime: ctypes.CDLL, structs: Registered,
-                 compiled: Callable[[str | None], Path]):
-        """`compiled` gives the shared object for a tiling struct."""
+                 compiled: Callable[..., Path]):
+        """`compiled` gives the shared object for a tiling struct, with code to compile after the source."""
         usual = structs.struct(None, 0)
         self.path, self.source, self.target = compiled(usual), source, target
         self._runtime = runtime
         self._structs, self._compiled = structs, compiled
         self._objects = {usual: ctypes.CDLL(str(self.path))}
+        self._direct: dict[str, signature.DirectObject] = {}
 
-    def launch(self, entry: str, arrays: Sequence[np.ndarray | None], tiling: bytes | None = None, tiling_key: int = 0,
+    def launch(self, entry: str, arrays: Sequence, tiling: bytes | None = None, tiling_key: int = 0,
                workspace_bytes: int = 0, blocks: int = 8, check: bool = True, auto_sync: bool = False,
                trace: bool = False, timeout: float | None = None) -> Run:
         """Runs a kernel, once for each block.
 
-        The kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR tiling)`:
-        one pointer an array, in order, then the two that framework kernels always have.
+        A framework kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR
+        tiling)`: one pointer an array, in order, then the two that these always have. A kernel that is launched directly
+        (`entry<<<blocks, nullptr, stream>>>(...)`: `__vector__`, `__mix__(0, 1)`, or with parameters by value) is given
+        all its arguments in `arrays`, and neither workspace nor tiling.
 
         Args:
-            entry: the kernel's name.
+            entry: the kernel's name; where it is launched directly also `space::name` or `name<float, 8>`.
             arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs
                 are written in place. The same array may be given twice. A read-only array can only be an input. None is an
-                optional argument that is absent: the kernel gets a null pointer.
+                optional argument that is absent: the kernel gets a null pointer. A list of arrays is one argument, a
+                list of tensors (`ListTensorDesc`). For a parameter by value: a number (NumPy's must have its size), or
+                for a struct its bytes, a ctypes.Structure or a structured NumPy scalar.
             tiling: the tiling struct's bytes.
             tiling_key: what TILING_KEY_IS compares with.
             workspace_bytes: size of the workspace; its contents are undefined at the start.
@@ -252,16 +241,19 @@ class Library:
             ValueError: unknown entry, arrays that do not fit the entry, arrays that are not contiguous or overlap, or a
                 read-only array that the kernel writes.
         """
-        function = self._entry(entry, len(arrays), tiling_key)
-        described = _describe(arrays)
+        function, values, direct = self._entry(entry, len(arrays), tiling_key)
+        if direct and (tiling is not None or tiling_key or workspace_bytes):
+            raise ValueError(f"{entry} is launched directly: it has no tiling and no workspace of the framework's; what it "
+                             "takes for them is among its arguments")
+        described = Described(arrays, values)
         if blocks < 1 or blocks > 4096:
             raise ValueError(f"blocks is {blocks}; 1 to 4096 are possible")
         if workspace_bytes < 0:
             raise ValueError(f"workspace_bytes is {workspace_bytes}")
         data = bytes(tiling) if tiling is not None else b""
         options = _Options(tiling_key, workspace_bytes, len(data), data, blocks, check, auto_sync, self.target.npu_arch,
-                           self.target.ub_bytes, self.target.vector_cores, trace, timeout or 0, PATIENCE)
-        text = self._runtime.jascend_twin_run(function, described, len(arrays), ctypes.byref(options))
+                           self.target.ub_bytes, self.target.vector_cores, trace, direct, timeout or 0, PATIENCE)
+        text = self._runtime.jascend_twin_run(function, described.entries, described.count, ctypes.byref(options))
         if not text:
             raise MemoryError("the twin's runtime has no memory for its report")
         try:
@@ -292,20 +284,34 @@ class Library:
             self._objects[struct] = ctypes.CDLL(str(self._compiled(struct)))
         return self._objects[struct]
 
-    def _entry(self, entry: str, count: int, key: int) -> int:
-        parameters = _parameters(self.source, entry)
+    def _entry(self, entry: str, count: int, key: int) -> tuple[int, list, bool]:
+        """The address to call, what the parameters are by value, and whether the kernel is launched directly."""
+        declared = signature.signature(self.source, entry)
+        if declared is not None and declared.needs_cube():
+            raise ValueError(f"{entry} is declared {' '.join(declared.qualifiers.split())}: it runs on cube cores, and the twin "
+                             "has vector cores only")
+        if declared is not None and declared.direct(count):
+            found = self._direct_object(entry, declared.vector_only)
+            if len(found.parameters) != count:
+                raise ValueError(f"{entry} is launched directly and takes {len(found.parameters)} arguments, not {count}")
+            return found.call, found.parameters, True
         try:
             function = getattr(self._object(entry, key), entry)
         except AttributeError:
+            if declared is not None and not declared.plain:
+                raise ValueError(f'{entry} of {self.source} is not extern "C": the framework would not find it') from None
             raise ValueError(f'{self.source} has no kernel {entry!r}: it must be extern "C" __global__') from None
-        if parameters is not None:
-            odd = [p for p in parameters if not re.match(r"(GM_ADDR|(__gm__\s+)?[\w:]+\s*\*|__gm__)", p)]
-            if odd:
-                raise ValueError(f"{entry} takes {odd[0]!r} by value; the twin passes GM pointers only")
-            if len(parameters) != count + 2:
-                raise ValueError(f"{entry} takes {len(parameters)} pointers, of which the last two are the workspace "
-                                 f"and the tiling: {len(parameters) - 2} arrays, not {count}")
-        return ctypes.cast(function, ctypes.c_void_p).value
+        if declared is not None and len(declared.parameters) != count + 2:
+            n = len(declared.parameters)
+            raise ValueError(f"{entry} takes {n} pointers, of which the last two are the workspace and the tiling: {n - 2} arrays, "
+                             f"not {count} (or, launched directly, {n})")
+        return ctypes.cast(function, ctypes.c_void_p).value, [None] * count, False
+
+    def _direct_object(self, entry: str, vector_only: bool) -> "signature.DirectObject":
+        if entry not in self._direct:
+            after = signature.wrapper(entry, vector_only)
+            self._direct[entry] = signature.DirectObject(self._compiled(self._structs.struct(entry, 0), after))
+        return self._direct[entry]
 
 
 _PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
@@ -319,34 +325,6 @@ def _python_line(file: str, line: int) -> str:
         return ""
     marks = (_PYTHON_LINE.match(text) for text in reversed(lines))
     return next((mark[1] for mark in marks if mark), "")
-
-
-def _describe(arrays: Sequence[np.ndarray | None]) -> ctypes.Array:
-    described = (_Array * max(len(arrays), 1))()
-    extents: list[tuple[int, int]] = []
-    for i, array in enumerate(arrays):
-        if array is None:
-            described[i] = _Array(None, 0, False, i)
-            extents.append((0, 0))
-            continue
-        if not isinstance(array, np.ndarray):
-            raise ValueError(f"argument {i} is a {type(array).__name__}, not a NumPy array")
-        if not array.flags.c_contiguous:
-            raise ValueError(f"argument {i} of shape {array.shape} is not C-contiguous (strides {array.strides}); "
-                             "results could not be written in place: pass np.ascontiguousarray(x)")
-        if array.dtype.hasobject:
-            raise ValueError(f"argument {i} has dtype {array.dtype}, which holds Python objects")
-        begin = array.ctypes.data
-        extent, alias = (begin, begin + array.nbytes), i
-        for k, other in enumerate(extents):
-            if extent == other and array.nbytes:
-                alias = int(described[k].alias)
-                break
-            if extent[0] < other[1] and other[0] < extent[1]:
-                raise ValueError(f"arguments {k} and {i} overlap in memory without being the same array")
-        extents.append(extent)
-        described[i] = _Array(begin, array.nbytes, array.flags.writeable, alias)
-    return described
 
 
 def _merge(raw: list[dict]) -> list[Finding]:

@@ -150,14 +150,27 @@ def runtime_object() -> Path:
         return compile_shared(key, "runtime", arguments, "the twin's runtime")
 
 
+def _kept(text: str, suffix: str) -> Path:
+    """A file in the cache with that content."""
+    path = cache_directory() / "twin" / f"text-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".text-", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    return path
+
+
 def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...], defines: dict[str, str],
-                  arch: int) -> Path:
-    """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source."""
+                  arch: int, after: str = "") -> Path:
+    """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source, and the
+    code `after` after it."""
     abi = abi_name()
     flags = [*FLAGS, f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
     files = kernel_files(source, include_dirs, includes)
-    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source)]).encode())
+    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source), after]).encode())
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     known = (INCLUDE, *include_dirs, *(path.parent for path in files))
@@ -166,7 +179,8 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs, *([parts] if parts else []))]
     # half, uint32_t and the qualifiers are part of the device's language: they need no header there.
     before = [part for path in ("twin/scalar.h", *includes) for part in ("-include", str(path))]
-    arguments = [*flags, *directories, *before, "-x", "c++", str(source)]
+    arguments = [*flags, *directories, *before, "-x", "c++"]
+    arguments += ["-include", str(source), str(_kept(after, ".cpp"))] if after else [str(source)]
 
     def check() -> None:
         text = _run([*compiler(), "-E", *arguments], str(source))

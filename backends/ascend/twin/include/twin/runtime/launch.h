@@ -230,7 +230,8 @@ inline void FinishBlock(Core& core, State& s) {
                                     (unsigned long long)core.tilingKey));
 }
 
-inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vector<Pointer> pointers) {
+inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vector<Pointer> pointers,
+                     bool direct) {
   tls_worker = true;
   std::unique_ptr<uint8_t[]> reserve(new uint8_t[kSignalStack]);  // for a kernel that runs out of stack
   stack_t stack = {};
@@ -254,7 +255,8 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
                                    : "an access through a stray pointer, or the end of the stack", signal));
   } else {
     tls_escape = &escape;
-    CallEntry<0>(entry, pointers.data(), pointers.size());
+    if (direct) reinterpret_cast<void (*)(Pointer*)>(entry)(pointers.data());
+    else CallEntry<0>(entry, pointers.data(), pointers.size());
     tls_escape = nullptr;
     FinishBlock(core, s);
   }
@@ -275,7 +277,10 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   launch.physicalCores = int(options.physicalCores);
   StartMeeting(launch);
   std::vector<uint32_t> slot(count);
+  int parameter = -1;
   for (uint32_t i = 0; i < count; ++i) {
+    parameter += arrays[i].kind != kMember;
+    if (arrays[i].kind == kValue) continue;
     if (arrays[i].alias != i) {
       slot[i] = slot[arrays[i].alias];
       continue;
@@ -284,7 +289,8 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
     Argument a;
     a.bytes = arrays[i].bytes;
     a.writable = arrays[i].writable != 0;
-    a.index = int(i);
+    a.index = parameter;
+    if (arrays[i].kind == kMember) a.member = int(arrays[i].members);
     launch.arguments.push_back(std::move(a));
   }
   Argument workspace;
@@ -294,7 +300,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   launch.arguments.push_back(std::move(workspace));
   Argument tiling;  // for kernels that read the bytes themselves
   tiling.bytes = options.tilingBytes;
-  tiling.index = int(count) + 1;
+  tiling.index = parameter + 2;
   launch.arguments.push_back(std::move(tiling));
 
   Arena arena;
@@ -305,16 +311,30 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   }
   launch.guard /= 2;
   for (uint32_t i = 0; i < count; ++i)
-    if (arrays[i].alias == i && arrays[i].bytes)
+    if (arrays[i].alias == i && arrays[i].bytes && arrays[i].kind != kValue)
       std::memcpy(launch.arguments[slot[i]].base, arrays[i].data, arrays[i].bytes);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (arrays[i].kind != kList) continue;
+    const Argument& table = launch.arguments[slot[i]];
+    for (uint32_t k = 0; k < arrays[i].members; ++k) {
+      const uint64_t address = uint64_t(launch.arguments[slot[i + 1 + k]].base);
+      std::memcpy(table.base + table.bytes - (arrays[i].members - k) * sizeof(address), &address, sizeof(address));
+    }
+  }
   Argument& work = launch.arguments[launch.arguments.size() - 2];
   if (work.bytes) std::memset(work.base, 0xff, work.bytes);
   if (options.tilingBytes) std::memcpy(launch.arguments.back().base, options.tiling, options.tilingBytes);
 
   std::vector<Pointer> pointers;
-  for (uint32_t i = 0; i < count; ++i) pointers.push_back(arrays[i].data ? launch.arguments[slot[i]].base : nullptr);
-  pointers.push_back(work.base);
-  pointers.push_back(launch.arguments.back().base);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (arrays[i].kind == kMember) continue;
+    if (arrays[i].kind == kValue) pointers.push_back(static_cast<Pointer>(arrays[i].data));
+    else pointers.push_back(arrays[i].data ? launch.arguments[slot[i]].base : nullptr);
+  }
+  if (!options.direct) {
+    pointers.push_back(work.base);
+    pointers.push_back(launch.arguments.back().base);
+  }
 
   std::vector<State> states(options.blocks);
   std::vector<Core> cores(options.blocks);
@@ -335,7 +355,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
     core.state = &states[b];
   }
   for (uint32_t b = 0; b < options.blocks; ++b)
-    threads.emplace_back([&, b] { RunBlock(entry, cores[b], states[b], launch, pointers); });
+    threads.emplace_back([&, b] { RunBlock(entry, cores[b], states[b], launch, pointers, options.direct != 0); });
   Watch(launch, states, threads, options.timeout, options.patience > 0 ? options.patience : kPatience);
   for (std::thread& thread : threads) thread.join();
 
@@ -348,6 +368,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   bool readOnlyWritten = false;
   for (const Finding& f : findings) readOnlyWritten = readOnlyWritten || f.kind == "read-only";
   for (uint32_t i = 0; i < count && !readOnlyWritten; ++i) {
+    if (arrays[i].kind == kValue) continue;
     const Argument& a = launch.arguments[slot[i]];
     if (arrays[i].alias == i && a.writable && a.bytes) std::memcpy(arrays[i].data, a.base, a.bytes);
   }

@@ -106,7 +106,7 @@ struct Argument {
   uint8_t* base = nullptr;
   uint64_t bytes = 0;
   bool writable = true, workspace = false;
-  int index = 0;
+  int index = 0, member = -1;  // the kernel's parameter; which of a list of tensors
   std::unique_ptr<uint8_t[]> written;  // of the workspace: 1 where something was stored
 };
 
@@ -256,7 +256,8 @@ inline void GiveUpIfExpired(const Launch& launch) {
 }
 
 inline std::string Name(const Argument& a) {
-  return a.workspace ? "the workspace" : "GM argument " + std::to_string(a.index);
+  const std::string tensor = a.member < 0 ? "" : "tensor " + std::to_string(a.member) + " of ";
+  return a.workspace ? "the workspace" : tensor + "GM argument " + std::to_string(a.index);
 }
 
 inline std::string Format(const char* format, va_list args) {
