@@ -27,6 +27,7 @@ class Turn:
 
     loop: ir.Operation
     half: int
+    first: int  # the slot of the first iteration
     bytes: int  # of one half
 
 
@@ -118,19 +119,21 @@ def _turn(view, step: int) -> Turn | None:
     return found and Turn(*found, elements * step)
 
 
-def _slot(value: ir.Value) -> tuple[ir.Operation, int] | None:
-    """The loop whose iterations alternate an index between 0 and 1, and whether this is the carried one or its opposite."""
+def _slot(value: ir.Value) -> tuple[ir.Operation, int, int] | None:
+    """The loop whose iterations alternate an index between 0 and 1, whether this is the carried one or its opposite, and
+    what it is at first."""
     opposite = _one_minus(value)
     if opposite is not None:
         found = _slot(opposite)
-        return found and (found[0], 1 - found[1])
+        return found and (found[0], 1 - found[1], found[2])
     block = value.owner
     if not isinstance(block, ir.Block) or value.arg_number == 0 or block.owner.operation.name != "scf.for":
         return None
     loop = block.owner.operation
     yielded = block.operations[len(block.operations) - 1].operation.operands[value.arg_number - 1]
-    starts = constant_index(loop.operands[2 + value.arg_number]) in (0, 1)
-    return (loop, 0) if starts and _one_minus(yielded) == value else None
+    first = constant_index(loop.operands[2 + value.arg_number])
+    before = _one_minus(yielded)
+    return (loop, 0, first) if first in (0, 1) and before is not None and before == value else None
 
 
 def _one_minus(value: ir.Value) -> ir.Value | None:

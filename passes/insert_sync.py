@@ -159,10 +159,9 @@ class _Synchroniser(Program):
         bits = next(found for mask in self.of_pipe if (found := conflict.earlier & mask))
         now, aged = bits & ((1 << n) - 1), (bits >> n | bits >> 2 * n) & ((1 << n) - 1)
         for loop in self.turning_loops:
-            inside = loop.low <= later.low < loop.high
-            carried = aged & loop.turning
-            if carried and not inside:
-                now |= carried
+            if not loop.low <= later.low < loop.high:
+                now |= aged & loop.turning
+            now |= aged & loop.leading
         forward = now & ((1 << later.low) - 1)
         chosen = forward or now
         if chosen:

@@ -16,7 +16,7 @@ the one before, or earlier; the back edge moves them on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
@@ -53,6 +53,7 @@ class Instruction(Item):
 class Control(Item):
     blocks: list[Block] = field(default_factory=list)
     turning: int = 0  # instructions on buffers whose halves take turns in this loop
+    leading: int = 0  # instructions before the loop on one half of such a buffer
     primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
 
     @property
@@ -166,8 +167,28 @@ class Program:
             for access in instruction.accesses:
                 if access.turn:
                     self.controls[access.turn.loop].turning |= bit
+        self._find_leading()
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
+
+    def _find_leading(self) -> None:
+        """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration before
+        the first one had done it."""
+        turns = {a.root: a.turn for i in self.instructions for a in i.accesses if a.turn}
+        for instruction in self.instructions:
+            for k, access in enumerate(instruction.accesses):
+                turn = turns.get(access.root)
+                if turn is None or access.turn is not None:
+                    continue
+                loop = self.controls[turn.loop]
+                half = access.start // turn.bytes
+                if access.end > (half + 1) * turn.bytes or loop.low <= instruction.low < loop.high:
+                    continue
+                shift = half * turn.bytes
+                as_before = replace(turn, half=1 if half == turn.first else 0)
+                start, end = access.start - shift, access.end - shift
+                instruction.accesses[k] = replace(access, start=start, end=end, turn=as_before)
+                loop.leading |= 1 << instruction.low
 
     # -- conflicts ----------------------------------------------------------------------------------------------
 
@@ -288,10 +309,10 @@ class Program:
         if not control.is_loop:
             after = [self.walk(block, state) for block in control.blocks]
             return joined(after[0], after[1] if len(after) > 1 else state)
-        state = tuple(self.turned(control, bits, leave=True) for bits in state)
+        state = tuple(self.entered(control, bits) for bits in state)
         for pair in control.primed:
             bits = self.missing(pair, pair.first_set) | self.between(pair.first_set.low, control.low)
-            self.primed[pair] = self.turned(control, bits, leave=True)
+            self.primed[pair] = self.entered(control, bits)
         while True:  # the head's state only grows, so this ends
             left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
             again = self.back_edge(control, self.walk(control.blocks[-1], left))
@@ -309,16 +330,23 @@ class Program:
         """What the set in a loop's body does not stand for, at the end of the body."""
         return self.turned(loop, self.missing(pair, pair.set) | self.between(pair.set.low, pair.set.block.high))
 
-    def turned(self, loop: Control, bits: int, leave: bool = False) -> int:
-        """Moves the bits of what takes turns in a loop on by an iteration; on the way in or out, to the last of the three."""
+    def entered(self, loop: Control, bits: int) -> int:
+        """Bits on the way into a loop: what it did when it ran before counts as long ago."""
         if not loop.turning:
             return bits
-        n, mask = self.count, loop.turning
+        return self._moved(loop.leading, self._moved(loop.turning, self._moved(loop.turning, bits)))
+
+    def turned(self, loop: Control, bits: int, leave: bool = False) -> int:
+        """Moves the bits of what takes turns in a loop on by an iteration; on the way out, to the last of the three."""
+        if not loop.turning:
+            return bits
+        bits = self._moved(loop.turning | loop.leading, bits)
+        return self._moved(loop.turning | loop.leading, bits) if leave else bits
+
+    def _moved(self, mask: int, bits: int) -> int:
+        n = self.count
         now, last, older = bits & mask, bits >> n & mask, bits >> 2 * n & mask
-        rest = bits & ~(mask | mask << n | mask << 2 * n)
-        if leave:
-            return rest | (now | last | older) << 2 * n
-        return rest | now << n | (last | older) << 2 * n
+        return bits & ~(mask | mask << n | mask << 2 * n) | now << n | (last | older) << 2 * n
 
     # -- finding one's way --------------------------------------------------------------------------------------
 

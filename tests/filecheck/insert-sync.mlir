@@ -183,3 +183,181 @@ func.func @through_the_scalar_unit(%s: f32, %n: index) attributes {ascend.kernel
   "ascendc.exp"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
   return
 }
+
+// -----
+
+// Views at known offsets are apart: the second copy needs no barrier, and the copy out waits for its own half only.
+// CHECK-LABEL: func.func @views(
+// CHECK:         "ascendc.copy_in"
+// CHECK-NEXT:    "ascendc.copy_in"
+// CHECK-NEXT:    "ascendc.set_flag"() {event = "MTE2_MTE3", event_id = 0 : i64}
+// CHECK-NEXT:    "ascendc.duplicate"
+// CHECK-NEXT:    "ascendc.wait_flag"() {event = "MTE2_MTE3", event_id = 0 : i64}
+// CHECK-NEXT:    "ascendc.copy_out"
+// CHECK-NEXT:    return
+func.func @views(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %n: index, %s: f32) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<192xf32, "ub">
+  %first = "ascendc.view"(%a, %c0) : (memref<192xf32, "ub">, index) -> memref<64xf32, "ub">
+  %second = "ascendc.view"(%a, %c64) : (memref<192xf32, "ub">, index) -> memref<64xf32, "ub">
+  %third = "ascendc.view"(%a, %c128) : (memref<192xf32, "ub">, index) -> memref<64xf32, "ub">
+  "ascendc.copy_in"(%first, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  "ascendc.copy_in"(%second, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  "ascendc.duplicate"(%third, %s) : (memref<64xf32, "ub">, f32) -> ()
+  "ascendc.copy_out"(%out, %second, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  return
+}
+
+// -----
+
+// A view at an offset known at run time only may be anywhere in its buffer.
+// CHECK-LABEL: func.func @view_anywhere(
+// CHECK:         "ascendc.duplicate"
+// CHECK-NEXT:    "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:    "ascendc.duplicate"
+func.func @view_anywhere(%n: index, %s: f32) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<192xf32, "ub">
+  %first = "ascendc.view"(%a, %c0) : (memref<192xf32, "ub">, index) -> memref<64xf32, "ub">
+  %some = "ascendc.view"(%a, %n) : (memref<192xf32, "ub">, index) -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%first, %s) : (memref<64xf32, "ub">, f32) -> ()
+  "ascendc.duplicate"(%some, %s) : (memref<64xf32, "ub">, f32) -> ()
+  return
+}
+
+// -----
+
+// Two halves that take turns: the copy of the next chunk runs beside the work on this one. Both are waited for at the
+// end of the body, where they change places; nothing orders the two within an iteration.
+// CHECK-LABEL: func.func @turns(
+// CHECK:         "ascendc.copy_in"
+// CHECK-NEXT:    "ascendc.set_flag"() {event = "MTE2_V", event_id = 0 : i64}
+// CHECK-NEXT:    "ascendc.wait_flag"() {event = "MTE2_V", event_id = 0 : i64}
+// CHECK:         scf.for
+// CHECK-NOT:     "ascendc.wait_flag"
+// CHECK:           "ascendc.copy_in"
+// CHECK-NEXT:      "ascendc.set_flag"() {event = "MTE2_V", event_id = 0 : i64}
+// CHECK-NOT:     "ascendc.wait_flag"
+// CHECK:           "ascendc.exp"
+// CHECK-NEXT:      "ascendc.set_flag"() {event = "V_MTE2", event_id = 0 : i64}
+// CHECK-NEXT:      "ascendc.wait_flag"() {event = "V_MTE2", event_id = 0 : i64}
+// CHECK-NEXT:      "ascendc.wait_flag"() {event = "MTE2_V", event_id = 0 : i64}
+// CHECK-NEXT:      scf.yield
+// CHECK:         return
+func.func @turns(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %first = "ascendc.view"(%a, %c0) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+  "ascendc.copy_in"(%first, %x, %c0, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at_next = arith.muli %other, %c64 : index
+    %next = "ascendc.view"(%a, %at_next) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.copy_in"(%next, %x, %i, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    %at = arith.muli %slot, %c64 : index
+    %this = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.exp"(%b, %this) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    scf.yield %other : index
+  }
+  return
+}
+
+// -----
+
+// An offset that is carried otherwise takes no turns: the copy waits for the work of the iteration before.
+// CHECK-LABEL: func.func @turns_of_another_kind_noop(
+// CHECK:         scf.for
+// CHECK:           "ascendc.copy_in"
+// CHECK-NEXT:      "ascendc.set_flag"() {event = "MTE2_V"
+// CHECK:           "ascendc.wait_flag"() {event = "MTE2_V"
+// CHECK:           "ascendc.exp"
+func.func @turns_of_another_kind_noop(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at_next = arith.muli %other, %c64 : index
+    %next = "ascendc.view"(%a, %at_next) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.copy_in"(%next, %x, %i, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    %at = arith.muli %slot, %c64 : index
+    %this = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.exp"(%b, %this) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    scf.yield %slot : index
+  }
+  return
+}
+
+// -----
+
+// The copy out of one iteration and the work of the next that does not touch its buffer run side by side: the flag is set
+// before the loop and waited for after it, once each, so that every iteration waits for the one before.
+// CHECK-LABEL: func.func @primed(
+// CHECK:         "ascendc.set_flag"() {event = "MTE3_V", event_id = 0 : i64}
+// CHECK-NEXT:    scf.for
+// CHECK:           "ascendc.exp"
+// CHECK:           "ascendc.wait_flag"() {event = "MTE3_V", event_id = 0 : i64}
+// CHECK-NEXT:      "ascendc.abs"
+// CHECK:           "ascendc.copy_out"
+// CHECK-NEXT:      "ascendc.set_flag"() {event = "MTE3_V", event_id = 0 : i64}
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.wait_flag"() {event = "MTE3_V", event_id = 0 : i64}
+// CHECK-NEXT:    return
+func.func @primed(%out: memref<?xf32, "gm">, %n: index, %s: f32) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  scf.for %i = %c0 to %n step %c1 {
+    "ascendc.exp"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.abs"(%c, %b) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.copy_out"(%out, %c, %i, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  }
+  return
+}
+
+// -----
+
+// What a core wrote to global memory and reads again is ordered, and two stores that may write the same element.
+// CHECK-LABEL: func.func @global_memory(
+// CHECK:         "ascendc.copy_out"
+// CHECK-NEXT:    "ascendc.pipe_barrier"() {pipe = "MTE3"}
+// CHECK-NEXT:    "ascendc.copy_out"
+// CHECK-NEXT:    "ascendc.set_flag"() {event = "MTE3_MTE2", event_id = 0 : i64}
+// CHECK-NEXT:    "ascendc.wait_flag"() {event = "MTE3_MTE2", event_id = 0 : i64}
+// CHECK-NEXT:    "ascendc.copy_in"
+func.func @global_memory(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.copy_out"(%x, %a, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  "ascendc.copy_out"(%x, %b, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  "ascendc.copy_in"(%c, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
+// One store in a loop writes every element once, and so does one that says so.
+// CHECK-LABEL: func.func @stores_once_noop(
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:         return
+func.func @stores_once_noop(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  scf.for %i = %c0 to %n step %c1 {
+    "ascendc.copy_out"(%x, %a, %i, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+    "ascendc.copy_out"(%x, %b, %i, %n) {once} : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  }
+  return
+}
