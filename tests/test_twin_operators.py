@@ -1,6 +1,8 @@
 """What sources written for the operator packages need of the twin: optional arguments, tilings as the host declares
 them, conventions of their build."""
 
+import sys
+
 import numpy as np
 import pytest
 from test_twin import PROLOGUE, build, cache, entry  # noqa: F401  (cache is a fixture)
@@ -74,7 +76,7 @@ def test_the_hosts_tiling_has_no_namespace_in_the_kernel(tmp_path, header):
     (tmp_path / "spelled.cpp").write_text(PROLOGUE + SPELLED)
     lib = twin.build(tmp_path / "spelled.cpp", includes=[tmp_path / "spelled_tiling.h"])
     y = np.zeros(8, np.float32)
-    run = lib.launch("spelled", [y], tiling=np.array([5, 0, 0, 0, 0, 0], np.uint32).tobytes(), blocks=1)
+    run = lib.launch("spelled", [y], tiling=np.array([5] + 7 * [0], np.uint32).tobytes(), blocks=1)
     assert run.findings == [] and y[0] == 5
 
 
@@ -167,3 +169,26 @@ def test_the_api_by_parts(tmp_path):
     y = np.zeros(8, np.float32)
     twin.build(source).launch("parts", [y], blocks=1)
     assert y[0] == 3
+
+
+CONSTANTS = "const __gm__ float table[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};\n"
+READS_THEM = entry("reads_them", 1, """  InitSocState();
+  GlobalTensor<float> y, c; y.SetGlobalBuffer((__gm__ float*)a0, 16);
+  c.SetGlobalBuffer((__gm__ float*)table, 16);
+  LocalTensor<float> f(TPosition::VECCALC, 0, 64);
+  DataCopy(f, c[8], 8);
+  SetFlag<HardEvent::MTE2_MTE3>(0); WaitFlag<HardEvent::MTE2_MTE3>(0);
+  DataCopy(y, f, 8);
+  y.SetValue(8, c.GetValue(2));""")
+WRITES_THEM = entry("writes_them", 1, """  InitSocState();
+  GlobalTensor<float> c; c.SetGlobalBuffer((__gm__ float*)table, 16);
+  c.SetValue(0, 2.0f);""")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks through the loaded objects")
+def test_constants_in_gm(tmp_path):
+    lib = build(tmp_path, CONSTANTS + READS_THEM + WRITES_THEM)
+    y = np.zeros(16, np.float32)
+    run = lib.launch("reads_them", [y], blocks=1)
+    assert run.findings == [] and list(y[:9]) == [*range(9, 17), 3]
+    assert [f.kind for f in lib.launch("writes_them", [y], blocks=1).findings] == ["gm-out-of-bounds"]

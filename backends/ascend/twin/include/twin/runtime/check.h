@@ -142,6 +142,10 @@ struct Checker {
                                                : "comes from no kernel argument"), "GM");
       return false;
     }
+    if (argument->constants && o.write) {
+      if (call.core.check) Note(s, "gm-out-of-bounds", call.site, Text("%s writes the kernel's constants", call.api), "GM");
+      return false;
+    }
     uint64_t base = uint64_t(argument->base);
     long long begin = (long long)(span.begin - base), end = (long long)(span.end - base);
     if (begin < 0 || uint64_t(end) > argument->bytes || span.end < span.begin) {

@@ -12,6 +12,9 @@
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
+#ifdef __linux__
+#include <link.h>
+#endif
 
 namespace twin {
 inline namespace TWIN_ABI {
@@ -270,6 +273,36 @@ inline void RunBlock(void* entry, Core& core, State& s, Launch& launch, std::vec
   launch.doneChanged.notify_all();
 }
 
+// What a kernel's source defines as `const __gm__ T name[]`: the data of the shared object that `entry` is in.
+inline Argument ConstantsOf(void* entry) {
+  Argument constants;
+  constants.constants = true;
+  constants.writable = false;
+#ifdef __linux__
+  struct Search {
+    uint64_t entry;
+    Argument* found;
+  } search{uint64_t(entry), &constants};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        Search& search = *static_cast<Search*>(data);
+        uint64_t begin = ~0ull, end = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD) continue;
+          begin = std::min<uint64_t>(begin, info->dlpi_addr + part.p_vaddr);
+          end = std::max<uint64_t>(end, info->dlpi_addr + part.p_vaddr + part.p_memsz);
+        }
+        if (search.entry < begin || search.entry >= end) return 0;
+        search.found->base = reinterpret_cast<uint8_t*>(begin);
+        search.found->bytes = end - begin;
+        return 1;
+      },
+      &search);
+#endif
+  return constants;
+}
+
 inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, const Options& options) {
   Launch launch;
   launch.blocks = int(options.blocks);
@@ -335,6 +368,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
     pointers.push_back(work.base);
     pointers.push_back(launch.arguments.back().base);
   }
+  launch.arguments.push_back(ConstantsOf(entry));
 
   std::vector<State> states(options.blocks);
   std::vector<Core> cores(options.blocks);

@@ -105,7 +105,7 @@ struct CacheLine {
 struct Argument {
   uint8_t* base = nullptr;
   uint64_t bytes = 0;
-  bool writable = true, workspace = false;
+  bool writable = true, workspace = false, constants = false;
   int index = 0, member = -1;  // the kernel's parameter; which of a list of tensors
   std::unique_ptr<uint8_t[]> written;  // of the workspace: 1 where something was stored
 };
@@ -234,8 +234,8 @@ struct Launch {
   // The argument whose memory, or the guard space around it, holds the address; null for a pointer from elsewhere.
   Argument* Find(uint64_t address, uint64_t guard) {
     for (Argument& a : arguments) {
-      uint64_t base = uint64_t(a.base);
-      if (address + guard >= base && address < base + a.bytes + guard) return &a;
+      uint64_t base = uint64_t(a.base), around = a.constants ? 0 : guard;
+      if (address + around >= base && address < base + a.bytes + around) return &a;
     }
     return nullptr;
   }
@@ -256,6 +256,7 @@ inline void GiveUpIfExpired(const Launch& launch) {
 }
 
 inline std::string Name(const Argument& a) {
+  if (a.constants) return "the kernel's constants";
   const std::string tensor = a.member < 0 ? "" : "tensor " + std::to_string(a.member) + " of ";
   return a.workspace ? "the workspace" : tensor + "GM argument " + std::to_string(a.index);
 }
