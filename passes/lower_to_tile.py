@@ -18,7 +18,7 @@ After:
     func.func @filter(%x: memref<?x50257xf32, "gm">, %k: memref<?xi32, "gm">, %out: memref<?x50257xf32, "gm">)
         attributes {ascend.kernel} {
       %rows = memref.dim %x, %c0 : memref<?x50257xf32, "gm">
-      %first, %last = "tile.block_rows"(%rows) : (index) -> (index, index)
+      %first, %last, %part, %rounds = "tile.block_rows"(%rows) : (index) -> (index, index, index, index)
       scf.for %row = %first to %last step %c1 {
         ... "tile.load"(%x, %offset, %count) {pad = 0xFF800000 : f32} : ... -> tensor<4096xf32>
       }

@@ -12,6 +12,7 @@ from .common import buffer_bytes, buffer_length, element_bytes, element_bytes_of
 from .memory import MEMORY
 from .reduce import REDUCE
 from .sorting import SORTING
+from .strided import STRIDED
 from .sync import EVENT_IDS, EVENTS, PIPES, SYNC
 from .vector import VECTOR
 
@@ -20,5 +21,5 @@ __all__ = ["ASCENDC", "EVENTS", "EVENT_IDS", "PIPES", "buffer_bytes", "buffer_le
 ASCENDC = Dialect(
     "ascendc",
     "The Ascend C API, one op a call: explicit buffers, counts, repeats and events.",
-    (*MEMORY, *VECTOR, *REDUCE, *SORTING, *SYNC),
+    (*MEMORY, *VECTOR, *STRIDED, *REDUCE, *SORTING, *SYNC),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
-from .common import BLOCK, DST, SRC, buffer_bytes, constant_of, element_bytes_of, element_of, in_space, same_lengths
+from .common import BLOCK, DST, SRC, buffer_bytes, buffer_length, constant_of, element_bytes_of, element_of, in_space, same_lengths
 
 
 def _verify_local_tensor(op) -> None:
@@ -45,6 +45,67 @@ def _verify_copy_out(op) -> None:
     if element_of(op.dst) != element_of(op.src):
         raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
 
+
+_MAX_COPIES = 4095  # blocks of one copy
+_WIDE_STRIDE = 2**32 - 1
+
+
+def _rows(op, buffer) -> None:
+    """A copy of rows: `row_length` elements each, `gm_pitch` apart in GM and `pitch` apart in UB."""
+    width, length = element_bytes_of(buffer), buffer_length(buffer)
+    if element_of(op.dst) != element_of(op.src):
+        raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
+    if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
+        raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
+    if op.pitch * width % BLOCK:
+        raise VerifyError(f"'pitch' must fill whole blocks of {BLOCK} bytes, got {op.pitch} elements of {width} bytes")
+    if length % op.pitch or length // op.pitch > _MAX_COPIES:
+        raise VerifyError(f"1 to {_MAX_COPIES} rows of {op.pitch} elements make a buffer, got one of {length}")
+    if (op.gm_pitch - op.row_length) * width > _WIDE_STRIDE:
+        raise VerifyError(f"the gap between rows must fit 32 bits, got {(op.gm_pitch - op.row_length) * width} bytes")
+
+
+def _verify_copy_in_rows(op) -> None:
+    in_space(op, dst="ub", src="gm")
+    _rows(op, op.dst)
+
+
+def _verify_copy_out_rows(op) -> None:
+    in_space(op, dst="gm", src="ub")
+    _rows(op, op.src)
+
+
+def _copied(op, gap: int) -> int:
+    """Elements from the first to the last of `repeat` pieces of `length` that are `gap` apart."""
+    return op.repeat * op.length + (op.repeat - 1) * gap
+
+
+def _verify_copy_blocks(op) -> None:
+    in_space(op, dst="ub", src="ub")
+    if element_of(op.dst) != element_of(op.src):
+        raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
+    if not 1 <= op.repeat <= _MAX_COPIES:
+        raise VerifyError(f"1 to {_MAX_COPIES} pieces are copied, got {op.repeat}")
+    for name in ("length", "src_gap", "dst_gap"):
+        if getattr(op, name) * element_bytes_of(op.dst) % BLOCK:
+            raise VerifyError(f"'{name}' must fill whole blocks of {BLOCK} bytes, got {getattr(op, name)} elements")
+    for buffer, gap in (("dst", op.dst_gap), ("src", op.src_gap)):
+        if _copied(op, gap) > buffer_length(getattr(op, buffer)):
+            raise VerifyError(
+                f"{op.repeat} pieces of {op.length} with gaps of {gap} take {_copied(op, gap)} elements, "
+                f"'{buffer}' has {buffer_length(getattr(op, buffer))}"
+            )
+
+
+def _verify_workspace(op) -> None:
+    in_space(op, memory="gm")
+
+
+_ROWS = (
+    Attribute("row_length", "integer", "elements of a row that are copied"),
+    Attribute("gm_pitch", "integer", "elements from one row to the next in GM"),
+    Attribute("pitch", "integer", "elements from one row to the next in UB; a multiple of 32 bytes"),
+)
 
 MEMORY = (
     Op(
@@ -102,5 +163,65 @@ MEMORY = (
         verify=_verify_copy_out,
         side_effects=True,
         pipe="MTE3",
+    ),
+    Op(
+        "copy_in_rows",
+        "`DataCopyPad(dst, src[offset], {rows, ...})`: rows from GM to UB, in one copy.",
+        operands=(
+            Operand("dst", "memref", "written", role="out"),
+            Operand("src", "memref", "read", role="in"),
+            Operand("offset", "index", "of the first row, in elements"),
+            Operand("rows", "index", "1 to the rows of `dst`"),
+        ),
+        attributes=(*_ROWS, Attribute("pad", "float", "what fills the last block of each row up", optional=True)),
+        verify=_verify_copy_in_rows,
+        side_effects=True,
+        pipe="MTE2",
+    ),
+    Op(
+        "copy_out_rows",
+        "`DataCopyPad(dst[offset], src, {rows, ...})`: rows from UB to GM, in one copy, exact to the byte.",
+        operands=(
+            Operand("dst", "memref", "written", role="out"),
+            Operand("src", "memref", "read", role="in"),
+            Operand("offset", "index", "of the first row, in elements"),
+            Operand("rows", "index", "1 to the rows of `src`"),
+        ),
+        attributes=_ROWS,
+        verify=_verify_copy_out_rows,
+        side_effects=True,
+        pipe="MTE3",
+    ),
+    Op(
+        "copy_blocks",
+        "`DataCopy(dst, src, {repeat, length, src_gap, dst_gap})` within UB: pieces with gaps between.",
+        operands=(
+            Operand(
+                "dst", "memref", "written", role="out",
+                touched=lambda op: _copied(op, op.dst_gap) * element_bytes_of(op.dst),
+            ),
+            Operand(
+                "src", "memref", "read", role="in",
+                touched=lambda op: _copied(op, op.src_gap) * element_bytes_of(op.src),
+            ),
+        ),
+        attributes=(
+            Attribute("repeat", "integer", "pieces, at most 4095"),
+            Attribute("length", "integer", "elements of a piece; a multiple of 32 bytes"),
+            Attribute("src_gap", "integer", "elements from the end of a piece to the start of the next"),
+            Attribute("dst_gap", "integer", "the same in `dst`"),
+        ),
+        verify=_verify_copy_blocks,
+        side_effects=True,
+        pipe="V",
+    ),
+    Op(
+        "workspace",
+        "`GetUserWorkspace(workspace) + offset`: scratch in GM that all cores share.",
+        operands=(Operand("offset", "index", "in bytes"),),
+        attributes=(Attribute("name_hint", "string", "its name in the emitted text"),),
+        results=(Result("memory", "memref", "in memory space \"gm\""),),
+        verify=_verify_workspace,
+        side_effects=True,
     ),
 )

@@ -24,6 +24,11 @@ SYNC = (
         results=(Result("value", "index", ""),),
     ),
     Op(
+        "block_num",
+        "`GetBlockNum()`: how many cores the launch has.",
+        results=(Result("value", "index", ""),),
+    ),
+    Op(
         "tiling",
         "A field of the tiling data.",
         attributes=(Attribute("field", "string", "the field's name"),),
@@ -47,6 +52,12 @@ SYNC = (
         "pipe_barrier",
         "`PipeBarrier<PIPE_pipe>()`.",
         attributes=(Attribute("pipe", "string", "the pipe that waits for itself; ALL: every pipe", values=("V", "MTE2", "MTE3", "ALL")),),
+        side_effects=True,
+    ),
+    Op(
+        "sync_all",
+        "`SyncAll()`: every core has got here, and all pipes are done; what was written to GM is visible to all.",
+        description="The hardware form, for which the kernel's type is `KERNEL_TYPE_MIX_AIV_1_0`.",
         side_effects=True,
     ),
 )

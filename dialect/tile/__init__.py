@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..definition import Dialect
 from .cores import CORES
+from .lanes import LANES
 from .memory import MEMORY
 from .sorting import SORTING
 from .vector import VECTOR
@@ -16,5 +17,5 @@ from .vector import VECTOR
 TILE = Dialect(
     "tile",
     "Values that live in one core's unified buffer (UB), in SSA form.",
-    (*CORES, *MEMORY, *VECTOR, *SORTING),
+    (*CORES, *MEMORY, *VECTOR, *LANES, *SORTING),
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..definition import Attribute, Op, Operand, Result
-from .common import length_of, same_element
+from ..definition import Attribute, Op, Operand, Result, VerifyError
+from .common import element_of, length_of, same_element
+
+_BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1}
+_BLOCK = 32  # bytes
+_MAX_ROWS = 4095  # blocks of one copy
 
 
 def _verify_load(op) -> None:
@@ -15,6 +19,32 @@ def _verify_store(op) -> None:
     length_of(op.value)
     same_element(op.target, "target", op.value, "value")
 
+
+def _rows(op) -> None:
+    length, element = length_of(op.value), str(element_of(op.value))
+    if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
+        raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
+    if op.pitch * _BYTES.get(element, 0) % _BLOCK:
+        raise VerifyError(f"'pitch' must fill whole blocks of {_BLOCK} bytes, got {op.pitch} of {element}")
+    if length % op.pitch or length // op.pitch > _MAX_ROWS:
+        raise VerifyError(f"1 to {_MAX_ROWS} rows of {op.pitch} elements make a tile, got one of {length}")
+
+
+def _verify_load_rows(op) -> None:
+    same_element(op.source, "source", op.value, "value")
+    _rows(op)
+
+
+def _verify_store_rows(op) -> None:
+    same_element(op.target, "target", op.value, "value")
+    _rows(op)
+
+
+_ROWS = (
+    Attribute("row_length", "integer", "elements of a row that are moved"),
+    Attribute("gm_pitch", "integer", "elements from one row to the next in global memory"),
+    Attribute("pitch", "integer", "elements from one row to the next in the tile; a multiple of 32 bytes"),
+)
 
 MEMORY = (
     Op(
@@ -42,5 +72,33 @@ MEMORY = (
         ),
         side_effects=True,
         verify=_verify_store,
+    ),
+    Op(
+        "load_rows",
+        "Global memory to UB: `rows` rows of `row_length` elements, in one copy.",
+        operands=(
+            Operand("source", "memref", "in memory space \"gm\""),
+            Operand("offset", "index", "of the first row, in elements from the start of `source`"),
+            Operand("rows", "index", "1 to the rows of the tile"),
+        ),
+        attributes=(
+            *_ROWS,
+            Attribute("pad", "float", "what all other lanes hold; absent: they are unspecified", optional=True),
+        ),
+        results=(Result("value", "tensor", "R * `pitch` elements"),),
+        verify=_verify_load_rows,
+    ),
+    Op(
+        "store_rows",
+        "UB to global memory: `rows` rows of `row_length` elements, in one copy.",
+        operands=(
+            Operand("value", "tensor", "R * `pitch` elements"),
+            Operand("target", "memref", "in memory space \"gm\""),
+            Operand("offset", "index", "of the first row, in elements from the start of `target`"),
+            Operand("rows", "index", "1 to the rows of the tile"),
+        ),
+        attributes=_ROWS,
+        side_effects=True,
+        verify=_verify_store_rows,
     ),
 )

@@ -14,14 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 from mlir import ir
 
-from . import sorting, tiles, upstream  # noqa: F401  (each registers its functions)
+from . import cores as _cores
+from . import lanes, sorting, tiles, upstream  # noqa: F401  (each registers its functions)
 from .core import Core, NotInterpreted, dtype_of
 
 __all__ = ["NotInterpreted", "dtype_of", "run_kernel"]
 
 
 def run_kernel(module: ir.Module, name: str, inputs: Sequence[np.ndarray], cores: int = 1) -> list[np.ndarray]:
-    """Runs a kernel lowered to tiles, one core after the other.
+    """Runs a kernel lowered to tiles, one core after the other; those that meet go on together.
 
     Args:
       module: holds the kernel, a function over memrefs in memory space "gm".
@@ -42,6 +43,7 @@ def run_kernel(module: ir.Module, name: str, inputs: Sequence[np.ndarray], cores
         output = np.empty(shape, dtype_of(memory.element_type))
         output.view(np.uint8).fill(0xFF)
         outputs.append(output)
-    for core in range(cores):
-        Core(dict(zip(block.arguments, arrays + outputs)), core, cores).block(block)
+    scratch = _cores.workspaces(kernel.operation, rows, cores)
+    runs = [Core(dict(zip(block.arguments, arrays + outputs)), core, cores, scratch) for core in range(cores)]
+    _cores.run_together(runs, lambda core: core.block(block))
     return outputs

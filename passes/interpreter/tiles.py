@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from .core import Core, NotInterpreted, dtype_of, flush, function, unspecified
-
-
-@function("tile.block_rows")
-def _block_rows(run: Core, op, rows):
-    share, rest = divmod(int(rows), run.cores)
-    first = run.core * share + min(run.core, rest)
-    return np.int64(first), np.int64(first + share + (run.core < rest))
+from .core import NotInterpreted, dtype_of, flush, function, unspecified
 
 
 @function("tile.load")
@@ -43,8 +36,8 @@ def _store(_, op, value, memory, offset, count):
 def _reduce(_, op, x):
     view = op.opview
     groups = x.reshape(-1, view.group)
-    if view.kind == "max":
-        return groups.max(axis=1)
+    if view.kind != "add":
+        return groups.max(axis=1) if view.kind == "max" else groups.min(axis=1)
     while groups.shape[1] > 1:  # neighbours first: the tree of eights of the hardware is this one
         if groups.shape[1] % 2:
             raise NotInterpreted(f"a sum over groups of {view.group}, which is no power of two")

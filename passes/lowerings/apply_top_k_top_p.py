@@ -73,7 +73,7 @@ class _Filter:
 
     def build(self) -> None:
         b = self.b
-        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 2)
+        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 4)
         self.zero, self.one = b.index(0), b.index(1)
         self.chunk, self.length = b.index(self.tile, "tile"), b.index(self.vocabulary, "row_length")
         self.neg_inf = b.f32(_NEG_INF)

@@ -93,7 +93,7 @@ func.func @rows(%x: memref<?x64xf32, "gm">) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %x, %c0 : memref<?x64xf32, "gm">
-  %first, %last = "tile.block_rows"(%n) : (index) -> (index, index)
+  %first, %last, %part, %rounds = "tile.block_rows"(%n) : (index) -> (index, index, index, index)
   scf.for %row = %first to %last step %c1 {
     %v = "tile.load"(%x, %row, %c1) : (memref<?x64xf32, "gm">, index, index) -> tensor<64xf32>
     "tile.store"(%v, %x, %row, %c1) : (tensor<64xf32>, memref<?x64xf32, "gm">, index, index) -> ()

@@ -8,7 +8,7 @@
 // CHECK-NOT:     "tile.iota"
 // CHECK-NOT:     math.exp
 // CHECK:         %[[ROWS:.*]] = memref.dim %{{arg2}}
-// CHECK:         %[[SHARE:.*]]:2 = "tile.block_rows"(%[[ROWS]])
+// CHECK:         %[[SHARE:.*]]:4 = "tile.block_rows"(%[[ROWS]])
 // CHECK:         scf.for %[[ROW:.*]] = %[[SHARE]]#0 to %[[SHARE]]#1
 // CHECK:           "tile.load"(%[[K]], %[[ROW]]
 // CHECK:           scf.for

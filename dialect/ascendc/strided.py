@@ -1,0 +1,142 @@
+"""Ops in the form with mask, repeats and strides: the same 32-byte block can serve a whole row."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ..definition import Attribute, Op, Operand, VerifyError
+from .common import (
+    BLOCK,
+    FLOATS,
+    INTS,
+    MAX_REPEATS,
+    REPEAT,
+    buffer_bytes,
+    element_bytes_of,
+    element_of,
+    elements_of,
+    in_space,
+)
+
+_BLOCKS = REPEAT // BLOCK  # of a repeat
+_BROADCAST = 8  # elements that Brcb takes a repeat
+_MAX_STRIDE = 255
+
+
+def _hull(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> int:
+    """Bytes from the first to the last that the lanes of a strided op lie on."""
+    whole, rest = divmod(op.mask * element_bytes_of(buffer), BLOCK)
+    last = max((whole - 1) * block_stride * BLOCK + BLOCK if whole else 0, whole * block_stride * BLOCK + rest if rest else 0)
+    return (op.repeat - 1) * repeat_stride * BLOCK + last
+
+
+def _touched(name: str, position: int):
+    """How many bytes of an operand are touched; `position` is its place in the strides."""
+
+    def touched(op) -> int:
+        half = len(op.strides) // 2
+        return _hull(op, getattr(op, name), op.strides[position], op.strides[half + position])
+
+    return touched
+
+
+def _operands(*names: str) -> tuple[Operand, ...]:
+    return tuple(
+        Operand(
+            name, "memref", "written" if name == "dst" else "read", role="out" if name == "dst" else "in",
+            touched=_touched(name, position),
+        )
+        for position, name in enumerate(names)
+    )  # fmt: skip
+
+
+def _verify_strided(*names: str, allowed: tuple[str, ...]):
+    def verify(op) -> None:
+        in_space(op, **dict.fromkeys(names, "ub"))
+        elements_of(op, allowed, "dst")
+        for name in names[1:]:
+            if element_of(getattr(op, name)) != element_of(op.dst):
+                raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+        lanes = REPEAT // element_bytes_of(op.dst)
+        if not 1 <= op.mask <= lanes:
+            raise VerifyError(f"'mask' must be 1 to {lanes} elements, got {op.mask}")
+        if not 1 <= op.repeat <= MAX_REPEATS:
+            raise VerifyError(f"'repeat' must be 1 to {MAX_REPEATS}, got {op.repeat}")
+        if len(op.strides) != 2 * len(names) or not all(0 <= s <= _MAX_STRIDE for s in op.strides):
+            raise VerifyError(f"'strides' must be {2 * len(names)} numbers up to {_MAX_STRIDE}, got {list(op.strides)}")
+        for position, name in enumerate(names):
+            hull, has = _touched(name, position)(op), buffer_bytes(getattr(op, name))
+            if hull > has:
+                raise VerifyError(f"{op.repeat} repeats of {op.mask} elements reach byte {hull} of '{name}', which has {has}")
+
+    return verify
+
+
+def _attributes(strides: str) -> tuple[Attribute, ...]:
+    return (
+        Attribute("mask", "integer", "elements of a repeat"),
+        Attribute("repeat", "integer", f"at most {MAX_REPEATS}"),
+        Attribute("strides", "int32 list", f"{strides}, in 32-byte blocks: between blocks, then between repeats"),
+    )
+
+
+def _binary(name: str, api: str, allowed: tuple[str, ...] = FLOATS + INTS) -> Op:
+    names = ("dst", "src0", "src1")
+    return Op(
+        f"{name}_strided",
+        f"`{api}(dst, src0, src1, mask, repeat, {{strides}})`.",
+        operands=_operands(*names),
+        attributes=_attributes("of dst, src0, src1"),
+        verify=_verify_strided(*names, allowed=allowed),
+        side_effects=True,
+        pipe="V",
+    )
+
+
+def _verify_brcb(op) -> None:
+    in_space(op, dst="ub", src="ub")
+    elements_of(op, ("f32", "i32", "f16", "bf16", "i16"), "dst")
+    if element_of(op.src) != element_of(op.dst):
+        raise VerifyError(f"'src' has elements {element_of(op.src)}, 'dst' has {element_of(op.dst)}")
+    if not 1 <= op.repeat <= MAX_REPEATS:
+        raise VerifyError(f"'repeat' must be 1 to {MAX_REPEATS}, got {op.repeat}")
+    count = op.repeat * _BROADCAST
+    if count * element_bytes_of(op.src) > buffer_bytes(op.src) or count * BLOCK > buffer_bytes(op.dst):
+        raise VerifyError(
+            f"{op.repeat} repeats read {count} elements and write {count * BLOCK} bytes; "
+            f"'src' has {buffer_bytes(op.src)} bytes, 'dst' {buffer_bytes(op.dst)}"
+        )
+
+
+STRIDED = (
+    _binary("add", "Add"),
+    _binary("sub", "Sub"),
+    _binary("mul", "Mul"),
+    _binary("div", "Div", FLOATS),
+    _binary("max", "Max"),
+    _binary("min", "Min"),
+    Op(
+        "copy_strided",
+        "`Copy(dst, src, mask, repeat, {strides})` within UB.",
+        operands=_operands("dst", "src"),
+        attributes=_attributes("of dst, src"),
+        verify=_verify_strided("dst", "src", allowed=("f32", "i32", "f16", "bf16", "i16")),
+        side_effects=True,
+        pipe="V",
+    ),
+    Op(
+        "brcb",
+        "`Brcb(dst, src, repeat, {1, 8})`: each element fills a 32-byte block.",
+        operands=(
+            Operand("dst", "memref", "written", role="out", touched=lambda op: op.repeat * _BROADCAST * BLOCK),
+            Operand(
+                "src", "memref", "read", role="in",
+                touched=lambda op: op.repeat * _BROADCAST * element_bytes_of(op.src),
+            ),
+        ),
+        attributes=(Attribute("repeat", "integer", f"8 elements each; at most {MAX_REPEATS}"),),
+        verify=_verify_brcb,
+        side_effects=True,
+        pipe="V",
+    ),
+)  # fmt: skip
