@@ -52,7 +52,7 @@ REDUCE = (
             side_effects=True,
             pipe="V",
         )
-        for kind in ("sum", "max")
+        for kind in ("sum", "max", "min")
     ),
     *(
         Op(
@@ -68,7 +68,7 @@ REDUCE = (
             side_effects=True,
             pipe="V",
         )
-        for kind in ("sum", "max")
+        for kind in ("sum", "max", "min")
     ),
     Op(
         "get_value",

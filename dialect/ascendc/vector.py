@@ -200,6 +200,7 @@ VECTOR = (
             verify=elementwise(*(operand.name for operand in sources), allowed=("ui8", *INTS)),
             side_effects=True,
             pipe="V",
+            in_place=tuple(operand.name for operand in sources),
         )
         for name, sources in (("and", (SRC0, SRC1)), ("or", (SRC0, SRC1)), ("not", (SRC,)))
     ),

@@ -33,7 +33,7 @@ VECTOR = (
         "Reduces every `group` consecutive elements to one, by a fixed tree.",
         operands=(Operand("x", "tensor", "N elements, f32"),),
         attributes=(
-            Attribute("kind", "string", "the reduction", values=("add", "max")),
+            Attribute("kind", "string", "the reduction", values=("add", "max", "min")),
             Attribute("group", "integer", "elements per result; divides N"),
         ),
         results=(Result("value", "tensor", "N / group elements"),),

@@ -6,7 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from ..builder import name_of
-from .lowering import Lowering, element_of, length_of, lowers
+from .lowering import Lowering, element_of, is_tile, length_of, lowers
 
 _BLOCK = 32  # bytes
 _LANES = 64  # float32 elements in one repeat
@@ -21,8 +21,14 @@ _BINARY = {
     "arith.addi": "Add", "arith.subi": "Sub", "arith.muli": "Mul", "arith.maxsi": "Max", "arith.minsi": "Min",
 }  # fmt: skip
 _WITH_SCALAR = {"Add": "Adds", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
+SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
+_SCALARS = ("f32", "i32", "i16")  # element types of scalar forms
 _UNARY = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "math.absf": "Abs"}
-_CASTS = {"arith.extf": "CAST_NONE", "arith.truncf": "CAST_RINT", "arith.sitofp": "CAST_RINT"}
+_CASTS = {
+    "arith.extf": "CAST_NONE", "arith.truncf": "CAST_RINT", "arith.sitofp": "CAST_RINT", "arith.fptosi": "CAST_TRUNC",
+    "math.roundeven": "CAST_RINT", "math.floor": "CAST_FLOOR", "math.ceil": "CAST_CEIL", "math.round": "CAST_ROUND",
+    "math.trunc": "CAST_TRUNC",
+}  # fmt: skip
 
 
 # -- splats -----------------------------------------------------------------------------------------------------------
@@ -30,11 +36,27 @@ _CASTS = {"arith.extf": "CAST_NONE", "arith.truncf": "CAST_RINT", "arith.sitofp"
 
 @lowers("tensor.splat")
 def splat(low: Lowering, op: ir.Operation) -> None:
+    _splat(low, op, op.operands[0])
+
+
+@lowers("arith.constant")
+def constant(low: Lowering, op: ir.Operation) -> None:
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        low.refuse(op, "a constant tile has one value for all elements")
+    _splat(low, op, arith.constant(element_of(op.results[0]), value.get_splat_value(), loc=low.b.loc()))
+
+
+def _splat(low: Lowering, op: ir.Operation, scalar: ir.Value) -> None:
     """A buffer only where a user has no form that takes a scalar."""
     value = op.results[0]
-    low.splats[value] = op.operands[0]
-    if any(not _takes_scalar(use.owner, use.operand_number) for use in value.uses):
-        low.emit("Duplicate", low.result(op, name_of(value) or _constant_name(op.operands[0])), op.operands[0])
+    low.splats[value] = scalar
+    users = [use.owner.operation for use in value.uses if not _takes_scalar(use.owner, use.operand_number)]
+    if not users:
+        return
+    if str(element_of(value)) == "i1":
+        low.refuse(users[0], f"'{users[0].name}' with a mask that is the same in all lanes is not lowered")
+    low.emit("Duplicate", low.result(op, name_of(value) or _constant_name(scalar)), scalar)
 
 
 def _constant_name(scalar: ir.Value) -> str:
@@ -45,24 +67,44 @@ def _constant_name(scalar: ir.Value) -> str:
     return name_of(scalar) or "constants"
 
 
+def _is_splat(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name in ("tensor.splat", "arith.constant")
+
+
 def _takes_scalar(user: ir.Operation, position: int) -> bool:
     """Whether an op has a form that takes this operand as a scalar. The other operand must be a tile of its own."""
     user = user.operation
     operands = list(user.operands)
-
-    def is_splat(value: ir.Value) -> bool:
-        return not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.splat"
-
+    element = str(element_of(operands[position]))
+    if user.name == "arith.xori":
+        return all_ones(operands[position]) and not all_ones(operands[1 - position])
+    if element not in _SCALARS:
+        return False
     if user.name == "arith.select":
-        return position == 2
-    if user.name == "arith.cmpf":
+        return position == 2 and element == "f32"
+    if user.name in ("arith.cmpf", "arith.cmpi", "arith.subf", "arith.subi", *SHIFTS):
         return position == 1
-    api = _BINARY.get(user.name)
-    if api == "Sub" and user.name == "arith.subf":
-        return position == 1
-    if api in _WITH_SCALAR:
-        return position == 1 or not is_splat(operands[1])
+    if _BINARY.get(user.name) in _WITH_SCALAR:
+        return position == 1 or not _is_splat(operands[1])
     return False
+
+
+def all_ones(value: ir.Value) -> bool:
+    """Whether all bits of a tile are known to be set."""
+    if not _is_splat(value):
+        return False
+    owner = value.owner.operation
+    if owner.name == "tensor.splat":
+        owner = owner.operands[0].owner
+        if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+            return False
+        scalar = owner.attributes["value"]
+    else:
+        constant = owner.attributes["value"]
+        if not constant.is_splat:
+            return False
+        scalar = constant.get_splat_value()
+    return isinstance(scalar, ir.IntegerAttr | ir.BoolAttr) and (scalar.value is True or scalar.value == -1)
 
 
 # -- elementwise ------------------------------------------------------------------------------------------------------
@@ -74,12 +116,15 @@ def binary(low: Lowering, op: ir.Operation) -> None:
     a, b = op.operands
     if a in low.splats and b not in low.splats and api in _WITH_SCALAR:
         a, b = b, a  # these commute
-    if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or str(element_of(b)) not in ("f32", "i32"):
+    element = element_of(b)
+    if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or str(element) not in _SCALARS:
         low.emit(api, low.result(op), low.of(a), low.of(b))
         return
     scalar = low.splats[b]
     if api == "Sub":
-        api, scalar = "Add", low.b.op(arith.negf, scalar)
+        zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else None
+        scalar = low.b.op(arith.subi, arith.constant(element, zero), scalar) if zero else low.b.op(arith.negf, scalar)
+        api = "Add"
     low.emit(_WITH_SCALAR[api], low.result(op), low.of(a), scalar)
 
 
@@ -95,7 +140,9 @@ def negate(low: Lowering, op: ir.Operation) -> None:
 
 @lowers(*_CASTS)
 def cast(low: Lowering, op: ir.Operation) -> None:
-    low.emit("Cast", low.result(op), low.of(op.operands[0]), round_mode=_CASTS[op.name])
+    x = low.of(op.operands[0])
+    exact = op.name == "arith.sitofp" and str(element_of(x)) == "i16"
+    low.emit("Cast", low.result(op), x, round_mode="CAST_NONE" if exact else _CASTS[op.name])
 
 
 @lowers("arith.cmpf")
@@ -118,7 +165,9 @@ def compare(low: Lowering, op: ir.Operation) -> None:
 @lowers("arith.select")
 def select(low: Lowering, op: ir.Operation) -> None:
     mask, a, b = op.operands
-    if b in low.splats:
+    if not is_tile(mask):
+        low.refuse(op, "'arith.select' of whole tiles by one condition is not lowered: use 'scf.if'")
+    if b in low.splats and str(element_of(b)) == "f32":
         low.emit("SelectScalar", low.result(op), low.of(mask), low.of(a), low.splats[b])
     else:
         low.emit("Select", low.result(op), low.of(mask), low.of(a), low.of(b))
@@ -148,8 +197,8 @@ def write_ramp(low: Lowering, dst: ir.Value) -> None:
 def reduce(low: Lowering, op: ir.Operation) -> None:
     """Eight to one by 32-byte blocks until at most 64 elements a group are left, then one reduction a group."""
     view = op.opview
-    kind = {"add": "Sum", "max": "Max"}[view.kind]
-    hint = {"Sum": "partial_sums", "Max": "partial_maxima"}[kind]
+    kind = {"add": "Sum", "max": "Max", "min": "Min"}[view.kind]
+    hint = {"Sum": "partial_sums", "Max": "partial_maxima", "Min": "partial_minima"}[kind]
     current, group = low.of(view.x), view.group
     length = length_of(view.x)
     groups = length // group

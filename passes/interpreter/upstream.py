@@ -18,10 +18,15 @@ def _constant(_, op):
     return typed(op, attribute.value)
 
 
+def _operand(x) -> np.ndarray:
+    """As the vector unit reads it: denormal numbers are zero."""
+    return flush(np.asarray(x, np.float32))
+
+
 def _register_arithmetic() -> None:
     floats = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}
     for name, ufunc in floats.items():
-        FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: flush(ufunc(a, b, dtype=np.float32))
+        FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: flush(ufunc(_operand(a), _operand(b)))
     integers = {
         "addi": np.add, "subi": np.subtract, "muli": np.multiply, "andi": np.bitwise_and, "ori": np.bitwise_or,
         "xori": np.bitwise_xor, "minsi": np.minimum, "maxsi": np.maximum, "shrsi": np.right_shift, "shli": np.left_shift,
@@ -30,9 +35,11 @@ def _register_arithmetic() -> None:
         FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: typed(op, ufunc(a, b))
     unary = {"math.exp": np.exp, "math.log": np.log, "math.sqrt": np.sqrt, "math.absf": np.abs, "arith.negf": np.negative}
     for name, ufunc in unary.items():
-        FUNCTIONS[name] = lambda _, op, x, ufunc=ufunc: flush(ufunc(x, dtype=np.float32))
+        FUNCTIONS[name] = lambda _, op, x, ufunc=ufunc: flush(ufunc(_operand(x)))
     for name, ufunc in {"arith.maximumf": np.maximum, "arith.minimumf": np.minimum}.items():
         FUNCTIONS[name] = lambda _, op, a, b, ufunc=ufunc: ufunc(a, b)
+    for name, ufunc in {"roundeven": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}.items():
+        FUNCTIONS[f"math.{name}"] = lambda _, op, x, ufunc=ufunc: ufunc(_operand(x))
     for name in ("arith.extf", "arith.truncf", "arith.sitofp", "arith.index_cast"):
         FUNCTIONS[name] = lambda _, op, x: typed(op, x)
 
@@ -42,7 +49,22 @@ _register_arithmetic()
 
 @function("arith.fptosi")
 def _fptosi(_, op, x):
-    return typed(op, np.trunc(x))
+    """Saturates, and takes NaN as 0."""
+    limits = np.iinfo(dtype_of(element_of(op)))
+    whole = np.clip(np.trunc(np.asarray(x, np.float64)), limits.min, limits.max)
+    return typed(op, np.where(np.isnan(whole), 0, whole))
+
+
+@function("math.round")
+def _round(_, op, x):
+    """Half away from zero."""
+    return np.copysign(np.floor(np.abs(x) + np.float32(0.5), where=np.abs(x) < 2**23, out=np.abs(x)), x)
+
+
+@function("arith.shrui")
+def _shift_right_logical(_, op, a, b):
+    unsigned = np.dtype(f"u{np.asarray(a).dtype.itemsize}")
+    return typed(op, np.asarray(a).view(unsigned) >> np.asarray(b).astype(unsigned))
 
 
 @function("arith.bitcast")
@@ -58,6 +80,7 @@ def _cmpf(_, op, a, b):
     predicate = arith.CmpFPredicate(op.attributes["predicate"].value).name
     if predicate[1:] not in _COMPARISONS:
         raise NotInterpreted(f"comparison '{predicate.lower()}'")
+    a, b = _operand(a), _operand(b)
     unordered = np.isnan(a) | np.isnan(b)
     holds = _COMPARISONS[predicate[1:]](a, b)
     return holds | unordered if predicate[0] == "U" else holds & ~unordered

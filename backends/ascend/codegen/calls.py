@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_length, element_bytes_of
+from jascend.dialect.ascendc import buffer_bytes, buffer_length, element_bytes_of
 from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
 
@@ -98,7 +98,12 @@ def copy_out(out: Emitter, op: ir.Operation) -> None:
 @prints("duplicate")
 def duplicate(out: Emitter, op: ir.Operation) -> None:
     dst, scalar = op.operands
-    out.put(f"Duplicate({bits(out, dst)}, {out.text(scalar)}, {out.length(dst)});")
+    out.put(f"Duplicate({bits(out, dst)}, {scalar_of(out, scalar)}, {out.length(dst)});")
+
+
+def scalar_of(out: Emitter, scalar: ir.Value) -> str:
+    """A scalar where the API deduces the element type from it."""
+    return f"static_cast<int16_t>({out.text(scalar)})" if str(scalar.type) == "i16" else out.text(scalar)
 
 
 @prints("create_vec_index")
@@ -111,16 +116,27 @@ def create_vec_index(out: Emitter, op: ir.Operation) -> None:
 
 @prints("cast")
 def cast(out: Emitter, op: ir.Operation) -> None:
-    dst, src = map(out.text, op.operands)
+    dst, src = op.operands
     mode = op.attributes["round_mode"].value
-    out.put(f"Cast({dst}, {src}, RoundMode::{mode}, {out.length(op.operands[0])});")
+    count = out.count(buffer_length(dst))
+    out.put(f"Cast({_cast_operand(out, dst, src)}, {_cast_operand(out, src, dst)}, RoundMode::{mode}, {count});")
+
+
+_NARROW = {"f8E4M3FN": "fp8_e4m3fn_t", "f8E5M2": "fp8_e5m2_t", "i4": "int4b_t"}
+
+
+def _cast_operand(out: Emitter, buffer: ir.Value, other: ir.Value) -> str:
+    """Bytes of a narrow format as elements of it; bytes that come from float are HiFloat8."""
+    element, opposite = (str(ir.MemRefType(x.type).element_type) for x in (buffer, other))
+    narrow = "hifloat8_t" if (element, opposite) == ("ui8", "f32") else _NARROW.get(element)
+    return f"{out.text(buffer)}.ReinterpretCast<{narrow}>()" if narrow else out.text(buffer)
 
 
 @prints("add", "sub", "mul", "div", "max", "min", "adds", "muls", "maxs", "mins", "exp", "ln", "sqrt", "abs")
 def plain(out: Emitter, op: ir.Operation) -> None:
     """`Api(operands..., count)`."""
     api = "".join(part.capitalize() for part in op.name.partition(".")[2].split("_"))
-    operands = ", ".join(map(out.text, op.operands))
+    operands = ", ".join(scalar_of(out, operand) for operand in op.operands)
     out.put(f"{api}({operands}, {out.length(op.operands[0])});")
 
 
@@ -145,36 +161,43 @@ def comparison(out: Emitter, op: ir.Operation) -> None:
     out.put(f"{api}({dst}, {a}, {b}, CMPMODE::{mode}, {out.length(op.operands[1])});")
 
 
-@prints("bitwise_not")
-def bitwise_not(out: Emitter, op: ir.Operation) -> None:
-    dst, src = (f"{out.text(operand)}.ReinterpretCast<uint16_t>()" for operand in op.operands)
-    out.put(f"Not({dst}, {src}, {out.count(buffer_length(op.operands[0]) // 2)});")
+@prints("bitwise_and", "bitwise_or", "bitwise_not")
+def bitwise(out: Emitter, op: ir.Operation) -> None:
+    api = op.name.rpartition("_")[2].capitalize()
+    operands = ", ".join(unsigned(out, operand, 2) for operand in op.operands)
+    out.put(f"{api}({operands}, {out.count(buffer_bytes(op.operands[0]) // 2)});")
 
 
 @prints("select", "select_scalar")
 def selection(out: Emitter, op: ir.Operation) -> None:
     mode = "VSEL_TENSOR_SCALAR_MODE" if op.name.endswith("_scalar") else "VSEL_TENSOR_TENSOR_MODE"
-    dst, mask, a, b = map(out.text, op.operands)
-    out.put(f"Select({dst}, {mask}, {a}, {b}, SELMODE::{mode}, {out.length(op.operands[0])});")
+    dst, mask, a, b = op.operands
+    moved = {"i32": "float", "bf16": "half", "i16": "half"}.get(str(ir.MemRefType(dst.type).element_type))
+
+    def text(value: ir.Value) -> str:
+        """The API has float and half; of other types it moves the bits."""
+        return f"{out.text(value)}.ReinterpretCast<{moved}>()" if moved else out.text(value)
+
+    out.put(f"Select({text(dst)}, {out.text(mask)}, {text(a)}, {text(b)}, SELMODE::{mode}, {out.length(dst)});")
 
 
 # -- reductions, lanes by what they hold ------------------------------------------------------------------------------
 
 
-@prints("block_reduce_sum", "block_reduce_max")
+@prints("block_reduce_sum", "block_reduce_max", "block_reduce_min")
 def block_reduction(out: Emitter, op: ir.Operation) -> None:
-    api = {"sum": "BlockReduceSum", "max": "BlockReduceMax"}[op.name.rpartition("_")[2]]
+    api = f"BlockReduce{op.name.rpartition('_')[2].capitalize()}"
     dst, src = map(out.text, op.operands)
     out.put(f"{api}<float>({dst}, {src}, {op.attributes['repeat'].value}, 64, 1, 1, 8);")
 
 
-@prints("whole_reduce_sum", "whole_reduce_max")
+@prints("whole_reduce_sum", "whole_reduce_max", "whole_reduce_min")
 def whole_reduction(out: Emitter, op: ir.Operation) -> None:
     is_sum = op.name.endswith("sum")
     dst, src = map(out.text, op.operands)
     mask, repeat, stride = (op.attributes[name].value for name in ("mask", "repeat", "src_rep_stride"))
     order = "" if is_sum else ", ReduceOrder::ORDER_ONLY_VALUE"
-    api = "WholeReduceSum" if is_sum else "WholeReduceMax"
+    api = f"WholeReduce{op.name.rpartition('_')[2].capitalize()}"
     out.put(f"{api}<float>({dst}, {src}, {mask}, {repeat}, 1, 1, {stride}{order});")
 
 

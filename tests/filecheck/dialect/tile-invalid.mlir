@@ -41,7 +41,7 @@ func.func @reduce_result(%t: tensor<128xf32>) {
 // -----
 
 func.func @reduce_kind(%t: tensor<128xf32>) {
-  // expected-error@below {{attribute 'kind' must be one of "add", "max", got "mul"}}
+  // expected-error@below {{attribute 'kind' must be one of "add", "max", "min", got "mul"}}
   %0 = "tile.reduce"(%t) {kind = "mul", group = 64 : i64} : (tensor<128xf32>) -> tensor<2xf32>
   return
 }
