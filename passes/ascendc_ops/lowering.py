@@ -11,6 +11,7 @@ from jascend.dialect import ASCENDC
 
 from ..builder import COMMENT, Builder, name_of
 from ..diagnostics import emit_error
+from . import turns
 
 
 class Unsupported(Exception):
@@ -40,6 +41,7 @@ class Lowering:
         self.target = target
         self.buffers: dict[ir.Value, ir.Value] = {}
         self.splats: dict[ir.Value, ir.Value] = {}
+        self.halves: dict[ir.Value, ir.Value] = {}  # for a tile that is loaded ahead, the buffer of two of them
 
     def function(self, kernel: ir.OpView) -> None:
         self.block(kernel.regions[0].blocks[0])
@@ -60,6 +62,9 @@ class Lowering:
 
     def operation(self, op: ir.Operation) -> None:
         if any(len(region.blocks) for region in op.regions):
+            ahead = turns.loaded_ahead(op)
+            if ahead:
+                op = turns.take_turns(self, op, ahead)
             if any(map(is_tile, op.results)):
                 self.refuse(op, f"'{op.name}' carries a tile from one iteration or branch on; only scalars can be")
             for region in op.regions:
@@ -107,11 +112,17 @@ class Lowering:
     def result(self, op: ir.Operation, hint: str | None = None, number: int = 0) -> ir.Value:
         """The buffer of an op's tile. A mask is packed, one bit an element."""
         value = op.results[number]
+        if value in self.buffers:  # of a tile that is loaded ahead
+            return self.buffers[value]
         shape = ir.RankedTensorType(value.type)
         length, element = shape.get_dim_size(0), shape.element_type
         hint = hint or name_of(value) or op.name.partition(".")[2]
         if str(element) == "i1":
             length, element = length // 8, ir.IntegerType.get_unsigned(8)
+        if turns.is_loaded_ahead(value):
+            self.halves[value] = self.buffer(2 * length, element, hint)
+            self.buffers[value] = self.view(self.halves[value], 0, length)
+            return self.buffers[value]
         self.buffers[value] = self.buffer(length, element, hint)
         return self.buffers[value]
 

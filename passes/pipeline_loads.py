@@ -1,0 +1,302 @@
+"""Loads the next chunk while this one is worked on.
+
+In a loop over chunks the vector unit waits for every load, and the copy pipe for the work on what it loaded before. This
+pass starts the load of an iteration in the one before: the loaded tile becomes a value that the loop carries, its first
+one loaded before the loop. `lower-to-ascendc` gives a tile that is carried like this two buffers that take turns, and
+`insert-sync` orders the copy into one against the work on the other at the end of the body only. The last iteration
+loads nothing: its count is 0, so there is no second copy of the body.
+
+A load moves if its offset and count depend on nothing but the loop's induction variable, if the loop does not write the
+memory it reads, and if the model says that it pays: it saves the smaller of the times of the loop's loads and of its
+vector work, less what the loop's control costs, and that must be more than a share of the whole (`min-gain`). Times are
+those of the target's cost tables; what a loop inside runs through is taken for 8 iterations where it is not known.
+
+Before:
+
+    scf.for %i = %c0 to %n step %c4096 {
+      %left = arith.subi %n, %i : index
+      %count = arith.minsi %left, %c4096 : index
+      %x = "tile.load"(%gm, %i, %count) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
+      ... work on %x ...
+    }
+
+After:
+
+    %first = "tile.load"(%gm, ...)
+    %last = scf.for %i = %c0 to %n step %c4096 iter_args(%x = %first) -> (tensor<4096xf32>) {
+      %next_i = arith.addi %i, %c4096 : index
+      %more = arith.cmpi slt, %next_i, %n : index
+      %ahead = arith.select %more, %next_i, %i : index
+      ... %count of %ahead, and 0 where there is no more ...
+      %next = "tile.load"(%gm, %ahead, %next_count) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
+      ... work on %x ...
+      scf.yield %next : tensor<4096xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from jascend.backends.ascend.targets import TARGETS, costs
+
+from .accesses import constant_index
+from .builder import Builder, name_of
+from .diagnostics import PassFailure, emit_error
+from .lower_to_tile import KERNEL
+from .registry import option, register_pass
+
+_LOADS = ("tile.load", "tile.load_rows")
+_STORES = {"tile.store": 1, "tile.store_rows": 1}  # number of the operand that is written
+_TRIPS = 8  # of a loop whose bounds are not known
+_REPEAT = 256  # bytes
+_BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i16": 2, "i1": 0.125}
+
+
+@register_pass("pipeline-loads")
+@dataclass(frozen=True)
+class PipelineLoads:
+    target: str = option("ascend910b", "the product whose costs decide")
+    min_gain: float = option(0.05, "share of a loop's time that must be saved")
+
+    def run(self, module: ir.Operation, remarks) -> None:
+        if self.target not in TARGETS:
+            emit_error(
+                module, f"option 'target' of pipeline-loads must be one of {', '.join(TARGETS)}, got '{self.target}'"
+            )
+            raise PassFailure
+        model = _Model(self.target)
+        for kernel in module.regions[0].blocks[0].operations:
+            if KERNEL not in kernel.operation.attributes:
+                continue
+            for loop in _loops(kernel.operation):
+                self.pipeline(loop, model, remarks)
+
+    def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> None:
+        loads = [op for op in _body(loop) if op.name in _LOADS and _can_move(op, loop)]
+        if not loads:
+            return
+        copy = sum(map(model.copy_cycles, loads))
+        work = model.cycles(loop.regions[0].blocks[0])
+        rest = work - copy
+        gain = min(copy, rest) - model.control_cycles(loads)
+        what = f"{len(loads)} load{'s' * (len(loads) > 1)} of {copy:.0f} cycles beside {rest:.0f} cycles of work"
+        if gain < self.min_gain * work:
+            remarks.add(loop, "missed", f"{what}: not worth loading ahead")
+            return
+        remarks.add(loop, "passed", f"{what}: loaded an iteration ahead")
+        with loop.location, ir.InsertionPoint(loop):
+            _rewrite(loop, loads)
+
+
+# -- which loads ------------------------------------------------------------------------------------------------------
+
+
+def _loops(op: ir.Operation) -> list[ir.Operation]:
+    """The loops in an op, inner ones first."""
+    found = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                found += _loops(inner.operation)
+                if inner.operation.name == "scf.for":
+                    found.append(inner.operation)
+    return found
+
+
+def _body(loop: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in loop.regions[0].blocks[0].operations]
+
+
+def _all_ops(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _all_ops(inner.operation)
+
+
+def _can_move(load: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether a load can be made before the iteration that it belongs to."""
+    if _slice(load, loop) is None:
+        return False
+    memory = load.operands[0]
+    for op in _all_ops(loop):
+        if op.name == "tile.sync_all":
+            return False
+        if op.name in _STORES and op.operands[_STORES[op.name]] == memory:
+            return False
+    return True
+
+
+def _slice(load: ir.Operation, loop: ir.Operation) -> list[ir.Operation] | None:
+    """The scalar ops in the loop's body that a load's operands come from, in order; None if they hold anything else."""
+    block = loop.regions[0].blocks[0]
+    found: set[ir.Operation] = set()
+
+    def visit(value: ir.Value) -> bool:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return owner != block or value.arg_number == 0
+        if not _is_inside(owner, loop):
+            return True
+        if not (owner.name.startswith("arith.") or owner.name == "memref.dim") or owner.parent != loop:
+            return False
+        found.add(owner)
+        return all(map(visit, owner.operands))
+
+    if not all(map(visit, load.operands)):
+        return None
+    return [op for op in _body(loop) if op in found]
+
+
+def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None:
+        if parent.operation == loop:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+# -- the model --------------------------------------------------------------------------------------------------------
+
+
+class _Model:
+    """Cycles of loads and of vector work, one after the other."""
+
+    def __init__(self, target: str):
+        self.costs = costs(target)
+
+    def copy_cycles(self, op: ir.Operation) -> float:
+        tile = op.results[0] if op.results else op.operands[0]
+        c = self.costs
+        return c.read_latency + c.copy_issue + _bytes(tile) / c.read * c.clock
+
+    def control_cycles(self, loads: list[ir.Operation]) -> float:
+        """What carrying the tiles adds to an iteration: a few scalar instructions and a flag."""
+        return len(loads) * (8 * self.costs.scalar + self.costs.flag)
+
+    def cycles(self, block: ir.Block) -> float:
+        return sum(self.op_cycles(op.operation) for op in block.operations)
+
+    def op_cycles(self, op: ir.Operation) -> float:
+        c = self.costs
+        inner = max((self.cycles(block) for region in op.regions for block in region.blocks), default=0.0)
+        if op.name in ("scf.for", "scf.while"):
+            return _trips(op) * inner
+        if inner:
+            return inner
+        if op.name in _LOADS or op.name in _STORES:
+            return self.copy_cycles(op)
+        if op.name == "tile.extract":
+            return c.flag_scalar + c.scalar_ub
+        tiles = [value for value in (*op.results, *op.operands) if isinstance(value.type, ir.RankedTensorType)]
+        if not tiles:
+            return 0.0
+        apis = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "arith.divf": "Div", "tile.compress": "GatherMask",
+                "tile.gather": "Gather", "tile.sort": "Sort32", "tile.merge": "MrgSort"}  # fmt: skip
+        repeats = max(map(_bytes, tiles)) / _REPEAT
+        return c.vector_start + repeats * c.vector[apis.get(op.name, "Add")][0]
+
+
+def _bytes(tile: ir.Value) -> float:
+    shape = ir.RankedTensorType(tile.type)
+    return shape.get_dim_size(0) * _BYTES.get(str(shape.element_type), 1)
+
+
+def _trips(loop: ir.Operation) -> float:
+    if loop.name != "scf.for":
+        return _TRIPS
+    first, last, step = (constant_index(value) for value in list(loop.operands)[:3])
+    if None in (first, last, step):
+        return _TRIPS
+    return max(0, -(-(last - first) // step))
+
+
+# -- the rewrite ------------------------------------------------------------------------------------------------------
+
+
+def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
+    """Builds the loop anew before the old one; the insertion point is there."""
+    first, last, step, *initial = loop.operands
+    old = loop.regions[0].blocks[0]
+    slices = [_slice(load, loop) for load in loads]
+    b = Builder(loop.location)
+    induction = old.arguments[0]
+
+    runs = None if _runs(first, last) else b.cmpi("slt", first, last, "any")
+    ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
+    new = scf.ForOp(first, last, step, [*initial, *ahead], loc=loop.location)
+    for name in loop.attributes:
+        new.operation.attributes[name] = loop.attributes[name]
+    arguments = list(new.body.arguments)
+    for argument, source in zip(arguments, [*old.arguments, *(load.results[0] for load in loads)]):
+        argument.set_location(source.location if isinstance(source.owner, ir.Block) else source.owner.location)
+    with ir.InsertionPoint(new.body):
+        name = name_of(induction) or "i"
+        following = b.op(arith.addi, arguments[0], step, name=f"next_{name}")
+        more = b.cmpi("slt", following, last, "more")
+        at = b.select(more, following, arguments[0], f"{name}_ahead")
+        nexts = [_load_of(b, load, ops, induction, at, more) for load, ops in zip(loads, slices)]
+    for source, argument in zip([*old.arguments, *(load.results[0] for load in loads)], arguments):
+        source.replace_all_uses_with(argument)
+    moved = [op.operation for op in old.operations]
+    yielded = list(moved[-1].operands)
+    for op in moved[:-1]:
+        if op in loads:
+            op.erase()
+        else:
+            new.body.append(op)
+    with ir.InsertionPoint(new.body):
+        scf.yield_([*yielded, *nexts], loc=loop.location)
+    for before, after in zip(loop.results, new.operation.results):
+        before.replace_all_uses_with(after)
+    _drop_unused(new.body)
+    loop.erase()
+
+
+def _runs(first: ir.Value, last: ir.Value) -> bool:
+    """Whether a loop is known to run at least once."""
+    low, high = constant_index(first), constant_index(last)
+    return low is not None and high is not None and low < high
+
+
+def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction: ir.Value, at: ir.Value, valid) -> ir.Value:
+    """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
+    values = {induction: at}
+    for op in ops:
+        copy = op.clone()
+        _replace_operands(copy, values)
+        values.update(zip(op.results, copy.results))
+    copy = load.clone()
+    _replace_operands(copy, values)
+    if valid is not None:
+        count = len(copy.operands) - 1
+        with ir.InsertionPoint(copy):
+            none = b.index(0)
+            copy.operands[count] = b.select(valid, copy.operands[count], none, "next_count")
+            if constant_index(values[induction]) is None and not _is_select(at):
+                copy.operands[1] = b.select(valid, copy.operands[1], none)
+    return copy.results[0]
+
+
+def _is_select(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select"
+
+
+def _replace_operands(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
+    for i, operand in enumerate(op.operands):
+        if operand in values:
+            op.operands[i] = values[operand]
+
+
+def _drop_unused(block: ir.Block) -> None:
+    """Erases scalar ops that served a load which has moved."""
+    for op in reversed([view.operation for view in block.operations]):
+        if op.name.startswith("arith.") and not any(True for result in op.results for _ in result.uses):
+            op.erase()
