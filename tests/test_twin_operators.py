@@ -8,6 +8,7 @@ import pytest
 from test_twin import PROLOGUE, build, cache, entry  # noqa: F401  (cache is a fixture)
 
 from jascend.backends.ascend import twin
+from jascend.backends.ascend.report import profile_launch
 
 OPTIONAL = entry("optional", 2, """  InitSocState();
   GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a1, 8);
@@ -26,6 +27,7 @@ def test_an_argument_may_be_absent(tmp_path):
     assert run.findings == [] and y[0] == 1 and run.outputs[0] is None
     lib.launch("optional", [x, y], blocks=1)
     assert y[0] == 7
+    assert profile_launch(lib, "optional", [None, y], blocks=1).roofline.compulsory_bytes == y.nbytes
     (finding,) = lib.launch("careless", [None, y], blocks=1).findings
     assert finding.kind == "gm-out-of-bounds" and "null" in finding.message
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from jascend.backends.ascend import targets
 from jascend.backends.ascend.twin import Library, Run
 from jascend.backends.ascend.twin.targets import TARGETS
@@ -187,5 +189,7 @@ def profile_launch(library: Library, entry: str, arrays: Sequence, *, cores: int
     return profile_run(run, target, name=entry, cores=cores)
 
 
-def _bytes_once(arrays: Sequence) -> int:
-    return sum({array.ctypes.data: array.nbytes for array in arrays}.values())
+def _bytes_once(given: Sequence) -> int:
+    """Of arrays and lists of arrays; an argument that is absent or a value has none."""
+    arrays = [part for argument in given for part in (argument if isinstance(argument, (list, tuple)) else [argument])]
+    return sum({part.ctypes.data: part.nbytes for part in arrays if isinstance(part, np.ndarray)}.values())
