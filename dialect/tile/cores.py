@@ -22,7 +22,8 @@ def _verify_workspace(op) -> None:
         raise VerifyError(f"'elements' must fill whole blocks of {_BLOCK} bytes, got {op.elements} of {element}")
     dynamic = ir.ShapedType.get_dynamic_size()
     shape = [op.elements] if op.per == "launch" else [dynamic, op.elements]
-    expected = ir.MemRefType.get(shape, memory.element_type, memory_space=ir.StringAttr.get("gm", op.context))
+    with ir.Location.unknown(op.context):
+        expected = ir.MemRefType.get(shape, memory.element_type, memory_space=ir.StringAttr.get("gm"))
     if memory != expected:
         raise VerifyError(f"{op.elements} elements per {op.per} are a {expected}, got {memory}")
 
