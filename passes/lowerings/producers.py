@@ -176,6 +176,12 @@ class Producers:
         loaded from global memory."""
         return self._compute(value, access, column, count, pad, {})
 
+    def raw_piece(self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float) -> ir.Value:
+        """The same of an argument as it is (`is_load`), in its own dtype."""
+        while not isinstance(value.owner, ir.Block):
+            ((value, access),) = _accesses(value.owner, access)
+        return self._load_raw(value, access, column, count, pad)
+
     # -- pieces that are the same throughout a row --------------------------------------------------------------
 
     def _prepare(self, value: ir.Value, access: Access) -> None:
@@ -240,6 +246,11 @@ class Producers:
         return self.tile if column is not None else _BLOCK_BYTES // 4
 
     def _load(self, argument: ir.Value, access: Access, column, count, pad: float) -> ir.Value:
+        raw = self._load_raw(argument, access, column, count, pad)
+        with _at(self.b, argument.location):
+            return self._widen(raw, self._name(argument))
+
+    def _load_raw(self, argument: ir.Value, access: Access, column, count, pad: float) -> ir.Value:
         b = self.b
         element = ir.ShapedType(argument.type).element_type
         width = 2 if str(element) in _ROUNDED else 4
@@ -247,7 +258,7 @@ class Producers:
         name = self._name(argument)
         with _at(b, argument.location):
             offset = self._offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
-            loaded = b.build(
+            return b.build(
                 TILE.classes["Load"],
                 self.buffers[argument.arg_number],
                 offset,
@@ -256,7 +267,6 @@ class Producers:
                 pad=ir.FloatAttr.get(b.f32_type, pad),
                 name=f"{name}_raw" if width == 2 else name,
             ).value
-            return self._widen(loaded, name)
 
     def _offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:
         """The flat element offset of a piece's first element."""

@@ -1,0 +1,139 @@
+"""A stretch of a row, chunk by chunk: what the passes of a lowering over its row share.
+
+A stretch that fits is loaded in one burst and stays in the unified buffer; its chunks are then slices of one tile. Any
+other is loaded chunk by chunk in every pass, with the producers of the row computed where the chunk is loaded. Lanes
+beyond the stretch hold -inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, tensor
+
+from ..builder import Builder, tile_type
+from .producers import Producers
+
+NEG_INF = float("-inf")
+_ACCESS = ("row", "col")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Neighbouring elements of a row.
+
+    Attributes:
+      x: them in float32; lanes from `count` on hold -inf.
+      raw: them in the row's dtype, if they lie in global memory as they are; else None.
+      column: where in the row they start.
+      count: how many they are.
+    """
+
+    x: ir.Value
+    raw: ir.Value | None
+    column: ir.Value
+    count: ir.Value
+
+
+class RowChunks:
+    """The columns `start` to `end` of the row at hand, `chunk` at a time.
+
+    `length` is the most that `end - start` can be. `ramp` is a float32 ramp of a chunk's length, for stretches that are no
+    plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion point, and stays in
+    the unified buffer."""
+
+    def __init__(
+        self,
+        b: Builder,
+        producers: Producers,
+        logits: ir.Value,
+        start: ir.Value,
+        end: ir.Value,
+        *,
+        chunk: int,
+        length: int,
+        ramp: ir.Value | None = None,
+        resident: bool = False,
+    ):
+        self.b, self.producers, self.logits, self.ramp = b, producers, logits, ramp
+        self.start, self.end, self.chunk = start, end, chunk
+        self.dtype = ir.RankedTensorType(logits.type).element_type
+        self.is_load = producers.is_load(logits)
+        self.is_whole = length % chunk == 0 and _constant(end) == length and _constant(start) == 0
+        self.tile = None
+        if resident:
+            lanes = -(-length // chunk) * chunk
+            producers.tile = lanes
+            self.tile = producers.raw_piece(logits, _ACCESS, start, b.op(arith.subi, end, start, name="part_length"), NEG_INF)
+
+    def each(
+        self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
+    ) -> list[ir.Value]:
+        """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk."""
+        b = self.b
+        size = b.index(self.chunk, "chunk")
+
+        def one(column, *values):
+            if self.is_whole:
+                count = size
+            else:
+                count = b.op(arith.minsi, b.op(arith.subi, self.end, column, name="left"), size, name="count")
+            return body(self._chunk(column, count), *values)
+
+        return b.for_(self.start, self.end, size, carried, one, induction="column", about=about)
+
+    def _chunk(self, column: ir.Value, count: ir.Value) -> Chunk:
+        b, producers = self.b, self.producers
+        producers.tile = self.chunk
+        if self.is_load:
+            raw = self._raw(column, count)
+            x = raw if str(self.dtype) == "f32" else b.op(arith.extf, tile_type(self.chunk, b.f32_type), raw, name="x")
+            return Chunk(x, raw, column, count)
+        x = producers.piece(self.logits, _ACCESS, column, count, 0.0)
+        if not self.is_whole:
+            valid = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, count), name="valid")
+            inside = b.cmpf("OLT", self.ramp, b.splat(valid, self.chunk), "inside")
+            x = b.select(inside, x, b.splat(b.f32(NEG_INF), self.chunk), "x")
+        return Chunk(x, None, column, count)
+
+    def _raw(self, column: ir.Value, count: ir.Value) -> ir.Value:
+        b = self.b
+        if self.tile is None:
+            return self.producers.raw_piece(self.logits, _ACCESS, column, count, NEG_INF)
+        offset = b.op(arith.subi, column, self.start, name="offset")
+        return slice_of(b, self.tile, offset, self.chunk, "logits_chunk")
+
+
+def length_of(tile: ir.Value) -> int:
+    return ir.RankedTensorType(tile.type).get_dim_size(0)
+
+
+def slice_of(b: Builder, tile: ir.Value, offset: int | ir.Value, length: int, name: str | None = None) -> ir.Value:
+    """`length` lanes of a tile from `offset` on."""
+    if isinstance(offset, int) and offset == 0 and length == length_of(tile):
+        return tile
+    return tensor.extract_slice(
+        tile_type(length, ir.RankedTensorType(tile.type).element_type), tile, *_run(offset, length), loc=b.loc(name)
+    )
+
+
+def with_slice(b: Builder, tile: ir.Value, part: ir.Value, offset: int | ir.Value, name: str | None = None) -> ir.Value:
+    """A tile with the lanes from `offset` on replaced by `part`."""
+    length = length_of(part)
+    return tensor.insert_slice(part, tile, *_run(offset, length), loc=b.loc(name))
+
+
+def _run(offset: int | ir.Value, length: int) -> tuple:
+    """Operands of an upstream slice: dynamic offsets, sizes and strides, then the static ones."""
+    if isinstance(offset, int):
+        return [], [], [], [offset], [length], [1]
+    return [offset], [], [], [ir.ShapedType.get_dynamic_stride_or_offset()], [length], [1]
+
+
+def _constant(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return owner.attributes["value"].value
