@@ -11,6 +11,7 @@ from ..definition import Dialect
 from .common import buffer_bytes, buffer_length, element_bytes, element_bytes_of
 from .memory import MEMORY
 from .reduce import REDUCE
+from .scan import SCAN
 from .sorting import SORTING
 from .strided import STRIDED
 from .sync import EVENT_IDS, EVENTS, PIPES, SYNC
@@ -21,5 +22,5 @@ __all__ = ["ASCENDC", "EVENTS", "EVENT_IDS", "PIPES", "buffer_bytes", "buffer_le
 ASCENDC = Dialect(
     "ascendc",
     "The Ascend C API, one op a call: explicit buffers, counts, repeats and events.",
-    (*MEMORY, *VECTOR, *STRIDED, *REDUCE, *SORTING, *SYNC),
+    (*MEMORY, *VECTOR, *STRIDED, *REDUCE, *SCAN, *SORTING, *SYNC),
 )

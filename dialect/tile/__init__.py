@@ -11,11 +11,12 @@ from ..definition import Dialect
 from .cores import CORES
 from .lanes import LANES
 from .memory import MEMORY
+from .scan import SCAN
 from .sorting import SORTING
 from .vector import VECTOR
 
 TILE = Dialect(
     "tile",
     "Values that live in one core's unified buffer (UB), in SSA form.",
-    (*CORES, *MEMORY, *VECTOR, *LANES, *SORTING),
+    (*CORES, *MEMORY, *VECTOR, *LANES, *SORTING, *SCAN),
 )

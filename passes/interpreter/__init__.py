@@ -15,7 +15,7 @@ import numpy as np
 from mlir import ir
 
 from . import cores as _cores
-from . import lanes, sorting, tiles, upstream  # noqa: F401  (each registers its functions)
+from . import lanes, scan, sorting, tiles, upstream  # noqa: F401  (each registers its functions)
 from .core import Core, NotInterpreted, dtype_of
 
 __all__ = ["NotInterpreted", "dtype_of", "run_kernel"]

@@ -88,8 +88,11 @@ def _padding(element: ir.Type, pad: float) -> str:
 @prints("copy_out")
 def copy_out(out: Emitter, op: ir.Operation) -> None:
     view = op.opview
-    dst = f"{out.text(view.dst)}[{out.text(view.offset)}]"
-    out.put(f"CopyOut({dst}, {bits(out, view.src)}, {out.u32(view.count)});")
+    if str(ir.MemRefType(view.src.type).element_type) in ("i4", "f4E2M1FN"):  # two a byte
+        dst, count = f"{out.text(view.dst)}[({out.text(view.offset)}) / 2]", f"static_cast<uint32_t>(({out.text(view.count)}) / 2)"
+    else:
+        dst, count = f"{out.text(view.dst)}[{out.text(view.offset)}]", out.u32(view.count)
+    out.put(f"CopyOut({dst}, {bits(out, view.src)}, {count});")
 
 
 # -- elementwise ------------------------------------------------------------------------------------------------------

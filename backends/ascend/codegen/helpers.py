@@ -69,9 +69,29 @@ __aicore__ inline void GatherByPattern(const LocalTensor<T> &dst, const LocalTen
     GatherMask(dst, src, pattern, true, count, GatherMaskParams{1, 1, 8, 8}, kept);
 }
 """
+_SUM_FIRST = """\
+// Of every block of 8 elements, the sum of the first `lanes`.
+__aicore__ inline void SumFirst(
+    const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t lanes, int32_t repeat)
+{
+    const uint64_t mask[2] = {((1ull << lanes) - 1) * 0x0101010101010101ull, 0};
+    BlockReduceSum<float>(dst, src, repeat, mask, 1, 1, 8);
+}
+"""
+_ADD_LANE = """\
+// Adds one element of every block of 8, and leaves the others.
+__aicore__ inline void AddLane(const LocalTensor<float> &dst, const LocalTensor<float> &src0,
+    const LocalTensor<float> &src1, uint32_t lane, uint8_t repeat)
+{
+    uint64_t mask[2] = {0x0101010101010101ull << lane, 0};
+    Add(dst, src0, src1, mask, repeat, BinaryRepeatParams{1, 1, 1, 8, 8, 8});
+}
+"""
 _HELPERS = {
     "MergeLists(": _MERGE_LISTS,
     "GatherByPattern(": _GATHER_BY_PATTERN,
+    "SumFirst(": _SUM_FIRST,
+    "AddLane(": _ADD_LANE,
     "CopyIn(": _COPY_IN,
     "CopyInPadded(": _COPY_IN_PADDED,
     "CopyOut(": _COPY_OUT,

@@ -19,6 +19,7 @@ from jascend.passes.diagnostics import PassFailure, emit_error, resolve
 from jascend.passes.lower_to_tile import SUMMARY
 
 from . import scalars, tiling
+from . import strided  # noqa: F401  (registers its functions)
 from .calls import CALLS, STORAGE
 from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable

@@ -1,0 +1,79 @@
+"""Conversions to narrow formats."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ..builder import name_of
+from .lowering import Lowering, element_of, length_of, lowers
+
+_EIGHT_BITS = {"f8E4M3FN": "CAST_RINT", "f8E5M2": "CAST_RINT", "ui8": "CAST_ROUND"}
+_LIMITS = {"i8": (-128.0, 127.0), "i4": (-8.0, 7.0)}
+
+
+@lowers("tile.quantize")
+def quantize(low: Lowering, op: ir.Operation) -> None:
+    form = str(element_of(op.results[0]))
+    x = low.of(op.operands[0])
+    if form in _LIMITS:
+        _integers(low, low.result(op) if form == "i8" else _nibbles(low, op)[1], x, *_LIMITS[form])
+    elif form == "f4E2M1FN":
+        _four_bits(low, _nibbles(low, op)[0], x)
+    elif low.target.npu_arch != 3510:
+        low.refuse(op, f"{low.target.name} has no conversion from f32 to {'HiFloat8' if form == 'ui8' else form}")
+    else:
+        low.emit("Cast", low.result(op), x, round_mode=_EIGHT_BITS[form])
+
+
+def _nibbles(low: Lowering, op: ir.Operation) -> tuple[ir.Value, ir.Value]:
+    """The buffer of a result of which two elements share a byte: as bytes, and as what it holds."""
+    value = op.results[0]
+    count = length_of(value)
+    codes = low.buffer(count // 2, ir.IntegerType.get_unsigned(8), name_of(value) or "codes")
+    low.buffers[value] = low.view(codes, 0, count, element_of(value))
+    return codes, low.buffers[value]
+
+
+def _integers(low: Lowering, result: ir.Value, x: ir.Value, least: float, most: float) -> None:
+    """By way of half, rounded to odd: what is left there decides the second rounding as the whole number would. The
+    second cast saturates; on 950 a mode of the core may turn that off, so values are held in range first."""
+    count = length_of(x)
+    if low.target.npu_arch == 3510:
+        held = low.buffer(count, low.b.f32_type, "held")
+        low.emit("Maxs", held, x, low.b.f32(least))
+        low.emit("Mins", held, held, low.b.f32(most))
+        x = held
+    halves = low.buffer(count, ir.F16Type.get(), "halves")
+    low.emit("Cast", halves, x, round_mode="CAST_ODD")
+    low.emit("Cast", result, halves, round_mode="CAST_RINT")
+
+
+def _four_bits(low: Lowering, codes_of_two: ir.Value, x: ir.Value) -> None:
+    """By arithmetic, as no product converts float32 to E2M1: the code of a magnitude m is the least of round(2 m),
+    round(m) + 2, round(m / 2) + 4 and 7, each of which is right in its range and too large outside of it."""
+    b, count = low.b, length_of(x)
+    magnitudes, codes, coarser = (low.buffer(count, b.f32_type, hint) for hint in ("magnitudes", "codes", "coarser"))
+    low.emit("Abs", magnitudes, x)
+    low.emit("Muls", codes, magnitudes, b.f32(2.0))
+    low.emit("Cast", codes, codes, round_mode="CAST_RINT")
+    for factor, offset in ((1.0, 2.0), (0.5, 4.0)):
+        low.emit("Muls", coarser, magnitudes, b.f32(factor))
+        low.emit("Cast", coarser, coarser, round_mode="CAST_RINT")
+        low.emit("Adds", coarser, coarser, b.f32(offset))
+        low.emit("Min", codes, codes, coarser)
+    low.emit("Mins", codes, codes, b.f32(7.0))
+    # The sign is the fourth bit.
+    signs = low.buffer(count, b.i32_type, "signs")
+    low.emit("ShiftRight", signs, low.view(x, 0, count, b.i32_type), b.i32(31), logical=True)
+    low.emit("ShiftLeft", signs, signs, b.i32(3))
+    low.emit("Cast", coarser, signs, round_mode="CAST_RINT")
+    low.emit("Add", codes, codes, coarser)
+    # Two codes make a byte, the first in its lower half.
+    even, odd = (low.buffer(count // 2, b.f32_type, hint) for hint in ("even_codes", "odd_codes"))
+    low.emit("GatherPattern", even, codes, pattern=1)
+    low.emit("GatherPattern", odd, codes, pattern=2)
+    low.emit("Muls", odd, odd, b.f32(16.0))
+    low.emit("Add", even, even, odd)
+    halves = low.buffer(count // 2, ir.F16Type.get(), "halves")
+    low.emit("Cast", halves, even, round_mode="CAST_RINT")
+    low.emit("Cast", codes_of_two, halves, round_mode="CAST_RINT")
