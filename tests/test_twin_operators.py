@@ -194,3 +194,20 @@ def test_constants_in_gm(tmp_path):
     run = lib.launch("reads_them", [y], blocks=1)
     assert run.findings == [] and list(y[:9]) == [*range(9, 17), 3]
     assert [f.kind for f in lib.launch("writes_them", [y], blocks=1).findings] == ["gm-out-of-bounds"]
+
+
+LAUNCHED = """template <int n> __global__ __aicore__ void fill(GM_ADDR y) {}
+void fill_do(uint32_t blocks, void* l2ctrl, void* stream, uint8_t* y) {
+  fill<2><<<blocks, l2ctrl, stream>>>(y);
+  nothing<<<1, nullptr, stream>>>();
+}
+""" + entry("launched", 1, """  InitSocState();
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 8); y.SetValue(9, float(1 << 2));""")
+
+
+def test_a_source_that_launches_its_kernels(tmp_path):
+    (tmp_path / "beside.h").write_text("__global__ __aicore__ void nothing() {}\n")
+    lib = build(tmp_path, '#include "beside.h"\n' + LAUNCHED)
+    (finding,) = lib.launch("launched", [np.zeros(8, np.float32)], blocks=1).findings
+    lines = lib.source.read_text().splitlines()
+    assert finding.kernel_file == str(lib.source) and "SetValue" in lines[finding.kernel_line - 1]

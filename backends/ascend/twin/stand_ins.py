@@ -1,6 +1,6 @@
 """Headers that a kernel's source asks for and that only CANN has, made where they are missed.
 
-Two kinds. Parts of the API by name, such as "basic_api/kernel_tensor.h": the twin's API is one header. And the host's
+Parts of the API by name, such as "basic_api/kernel_tensor.h": the twin's API is one header. And the host's
 tiling header of the older kind, given as `includes=`: the CANN build runs the host's code and writes a header with the
 structs alone; here they are taken from the text, and what else the header includes and declares stays with the host.
 """
@@ -15,6 +15,17 @@ _PART_OF_THE_API = re.compile(r"(basic_api|adv_api|lib)/[\w/]+\.h|kernel_(\w+_in
 _COMMENTS = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TILING = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(.*?END_TILING_DATA_DEF\s*;?|REGISTER_TILING_DATA_CLASS\s*\([^)]*\)\s*;?"
                      r"|^[ \t]*(?:(?:static|inline)\s+)*const(?:expr)?\s[^;{}()]*=[^;{}]*;", re.DOTALL | re.MULTILINE)
+
+
+_LAUNCH = re.compile(r"\b\w+\s*(?:<[^<>;{}]*>)?\s*<<<([^;{}]*?)>>>\s*\(")
+
+
+def without_launches(source: Path) -> str | None:
+    """A source in which the host launches kernels (`add<<<blocks, nullptr, stream>>>(x, y)`) without that: the functions
+    around stay, for the twin does not call them. None where there is no such launch."""
+    text = source.read_text(errors="replace")
+    changed, count = _LAUNCH.subn(r"twin::HostLaunches(\1)(", text)
+    return f'#line 1 "{source}"\n{changed}' if count else None
 
 
 def write(directory: Path, name: str, text: str) -> Path:

@@ -150,6 +150,24 @@ def runtime_object() -> Path:
         return compile_shared(key, "runtime", arguments, "the twin's runtime")
 
 
+def follow_calls(text: str, names: tuple[str, ...]) -> str:
+    """The source, perhaps after a `#line`, with a note to the runtime around each statement that calls one of the
+    functions. Lines stay where they are."""
+    call = re.compile(rf"(?<=[;{{}}\n])([ \t]+)((?:{'|'.join(map(re.escape, names))})(?:<[^;(){{}}]*>)?\()")
+    out, at = [], 0
+    for match in call.finditer(text):
+        depth, end = 1, match.end()
+        while depth and end < len(text):
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        if match.start() < at or not re.match(r"\s*;", text[end:]):
+            continue
+        line = text.count("\n", 0, match.start(2)) + (0 if text.startswith("#line") else 1)
+        out += [text[at : match.start(2)], f"(twin::CalledFrom({line}), {text[match.start(2) : end]}, twin::CalledFrom(0))"]
+        at = end
+    return "".join(out) + text[at:]
+
+
 def _kept(text: str, suffix: str) -> Path:
     """A file in the cache with that content."""
     path = cache_directory() / "twin" / f"text-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
@@ -163,14 +181,14 @@ def _kept(text: str, suffix: str) -> Path:
 
 
 def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...], defines: dict[str, str],
-                  arch: int, after: str = "") -> Path:
+                  arch: int, after: str = "", follow: tuple[str, ...] = ()) -> Path:
     """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source, and the
-    code `after` after it."""
+    code `after` after it; calls of the functions in `follow` are known to the runtime."""
     abi = abi_name()
     flags = [*FLAGS, f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
     files = kernel_files(source, include_dirs, includes)
-    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source), after]).encode())
+    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source), after, *follow]).encode())
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     known = (INCLUDE, *include_dirs, *(path.parent for path in files))
@@ -179,8 +197,13 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs, *([parts] if parts else []))]
     # half, uint32_t and the qualifiers are part of the device's language: they need no header there.
     before = [part for path in ("twin/scalar.h", *includes) for part in ("-include", str(path))]
+    text = stand_ins.without_launches(source)
+    if follow:
+        text = follow_calls(text or f'#line 1 "{source}"\n{source.read_text(errors="replace")}', follow)
+    main = str(_kept(text, ".cpp") if text else source)
+    directories += ["-iquote", str(source.parent)] if text else []
     arguments = [*flags, *directories, *before, "-x", "c++"]
-    arguments += ["-include", str(source), str(_kept(after, ".cpp"))] if after else [str(source)]
+    arguments += ["-include", main, str(_kept(after, ".cpp"))] if after else [main]
 
     def check() -> None:
         text = _run([*compiler(), "-E", *arguments], str(source))

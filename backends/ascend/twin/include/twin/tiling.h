@@ -41,6 +41,11 @@ inline void ReadTiling(S& to, const void*, Site site) {
   if (core.tiling)
     std::memcpy(static_cast<void*>(&to), core.tiling, core.tilingBytes < sizeof(S) ? core.tilingBytes : sizeof(S));
 }
+// What stands for `kernel<<<...>>>(...)` in host code beside a kernel (stand_ins.py).
+template <typename... A>
+inline auto HostLaunches(const A&...) {
+  return [](const auto&...) {};
+}
 constexpr bool IsVectorKernel(KernelMetaType type) {
   return type == KERNEL_TYPE_AIV_ONLY || type == KERNEL_TYPE_MIX_AIV_1_0 || type == KERNEL_TYPE_VECTORCORE;
 }
