@@ -41,17 +41,19 @@ from .builder import Builder, name_of, named
 from .diagnostics import PassFailure, emit_error
 from .lowerings import apply_top_k_top_p
 from .lowerings.producers import Producers, Unsupported
-from .lowerings.site import Site
+from .lowerings.site import CANDIDATES, Candidate, Site
 from .registry import option, register_pass
 
 KERNEL = "ascend.kernel"
 LAUNCH = "ascend.launch"
 SUMMARY = "ascend.summary"  # what a kernel does, for the head of its text
 FILL = "ascend.fill"  # what the kernel leaves unwritten of each result holds this
+SINGLE_BUFFERS = "ascend.single_buffers"  # there is no room for loading ahead
 
 # One module an operator, in `lowerings/`. Each has
 #   SUMMARY: what the kernel does, in a sentence or two;
 #   FILL: for a result of which a part may stay unwritten, what the program puts there (others: 0);
+#   CANDIDATES, where it has a preference: sizes of tiles to try, see `lowerings.site`;
 #   refusal(op, target): why no kernel is generated for an op, or None;
 #   lower(op, site): builds the body of the kernel.
 _LOWERINGS = {"ascend.apply_top_k_top_p": apply_top_k_top_p}
@@ -62,14 +64,22 @@ def supported(op_name: str) -> bool:
     return op_name in _LOWERINGS
 
 
+def candidates(kernel: ir.Operation) -> tuple[Candidate, ...]:
+    """The sizes of tiles to try for a kernel, the best first."""
+    ops = kernel.regions[0].blocks[0].operations
+    lowering = next((_LOWERINGS[op.operation.name] for op in ops if op.operation.name in _LOWERINGS), None)
+    return getattr(lowering, "CANDIDATES", CANDIDATES)
+
+
 @register_pass("lower-to-tile")
 @dataclass(frozen=True)
 class LowerToTile:
     target: str = option("ascend910b", "the product that the kernels are for")
-    tile: int = option(4096, "elements of a row handled at a time; a multiple of 1024")
+    candidate: int = option(0, "which of the lowering's sizes to take, the best first; its last one where it has fewer")
+    tile: int = option(0, "elements of a row handled at a time, a multiple of 1024; 0: those of the candidate")
 
     def run(self, module: ir.Operation, remarks) -> None:
-        if self.tile < 1024 or self.tile % 1024:
+        if self.tile < 0 or self.tile % 1024:
             emit_error(module, f"option 'tile' of lower-to-tile must be a positive multiple of 1024, got {self.tile}")
             raise PassFailure
         if self.target not in TARGETS:
@@ -84,7 +94,7 @@ class LowerToTile:
             name = kernel.name.value
             with module.location:
                 try:
-                    _lower_kernel(kernel, TARGETS[self.target], self.tile, remarks)
+                    _lower_kernel(kernel, TARGETS[self.target], self, remarks)
                 except Unsupported:
                     failed = True
                     continue
@@ -131,9 +141,12 @@ def _results(op: ir.OpView) -> dict[str, ir.Value]:
     return {name: value for name in names if (value := getattr(op, name)) is not None}
 
 
-def _lower_kernel(kernel: func.FuncOp, target: Target, tile: int, remarks) -> None:
+def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, remarks) -> None:
     op = _operator(kernel, target)
     lowering = _LOWERINGS[op.operation.name]
+    sizes = candidates(kernel.operation)
+    candidate = sizes[min(options.candidate, len(sizes) - 1)]
+    tile = options.tile or candidate.tile
     inputs = list(kernel.entry_block.arguments)
     results = _results(op)
     types = [global_memory(value.type) for value in (*inputs, *results.values())]
@@ -146,6 +159,8 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, tile: int, remarks) -> No
             lowered.attributes[name] = attribute
         lowered.attributes[SUMMARY] = ir.StringAttr.get(lowering.SUMMARY)
         lowered.attributes[FILL] = ir.DenseI64ArrayAttr.get([lowering.FILL.get(name, 0) for name in results])
+        if not candidate.load_ahead:
+            lowered.attributes[SINGLE_BUFFERS] = ir.UnitAttr.get()
         block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))
         names = [name_of(value) or f"arg{i}" for i, value in enumerate(inputs)]
         for argument, name in zip(block.arguments, [*names, *results]):
@@ -155,7 +170,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, tile: int, remarks) -> No
                 b = Builder(op.location)
                 producers = Producers(b, block.arguments, tile)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
-                site = Site(b, producers, outputs, target, tile)
+                site = Site(b, producers, outputs, target, tile, candidate)
                 lowering.lower(op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:

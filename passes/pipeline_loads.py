@@ -47,7 +47,7 @@ from jascend.backends.ascend.targets import TARGETS, costs
 from .accesses import constant_index
 from .builder import Builder, name_of
 from .diagnostics import PassFailure, emit_error
-from .lower_to_tile import KERNEL
+from .lower_to_tile import KERNEL, SINGLE_BUFFERS
 from .registry import option, register_pass
 
 _LOADS = ("tile.load", "tile.load_rows")
@@ -71,14 +71,15 @@ class PipelineLoads:
             raise PassFailure
         model = _Model(self.target)
         for kernel in module.regions[0].blocks[0].operations:
-            if KERNEL not in kernel.operation.attributes:
+            attributes = kernel.operation.attributes
+            if KERNEL not in attributes or SINGLE_BUFFERS in attributes:
                 continue
             for loop in _loops(kernel.operation):
                 self.pipeline(loop, model, remarks)
 
     def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> None:
         loads = [op for op in _body(loop) if op.name in _LOADS and _can_move(op, loop)]
-        if not loads:
+        if not loads or _trips(loop) <= 1:
             return
         copy = sum(map(model.copy_cycles, loads))
         work = model.cycles(loop.regions[0].blocks[0])
@@ -121,8 +122,8 @@ def _all_ops(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _can_move(load: ir.Operation, loop: ir.Operation) -> bool:
-    """Whether a load can be made before the iteration that it belongs to."""
-    if _slice(load, loop) is None:
+    """Whether a load can be made before the iteration that it belongs to. One that a loop inside carries stays."""
+    if _slice(load, loop) is None or any(use.owner.operation.name == "scf.for" for use in load.results[0].uses):
         return False
     memory = load.operands[0]
     for op in _all_ops(loop):
@@ -270,6 +271,10 @@ def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction:
     """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
     values = {induction: at}
     for op in ops:
+        same = _unchanged(op, values)
+        if same is not None:
+            values[op.results[0]] = same
+            continue
         copy = op.clone()
         _replace_operands(copy, values)
         values.update(zip(op.results, copy.results))
@@ -283,6 +288,14 @@ def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction:
             if constant_index(values[induction]) is None and not _is_select(at):
                 copy.operands[1] = b.select(valid, copy.operands[1], none)
     return copy.results[0]
+
+
+def _unchanged(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> ir.Value | None:
+    """The other operand, where an op adds or subtracts nothing."""
+    if op.name not in ("arith.addi", "arith.subi"):
+        return None
+    a, b = (values.get(operand, operand) for operand in op.operands)
+    return a if constant_index(b) == 0 else b if op.name == "arith.addi" and constant_index(a) == 0 else None
 
 
 def _is_select(value: ir.Value) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from jascend.passes.diagnostics import Remarks, collect, render
-from jascend.passes.lower_to_tile import FILL, KERNEL
+from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
 from jascend.passes.lowerings.site import ROWS_OF
 from jascend.passes.pipeline import PipelineError, run_pipeline
 
@@ -19,7 +19,6 @@ from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
 _CLEAN = "symbol-dce,canonicalize,cse"
-_TILE_SIZES = (4096, 2048, 1024)  # elements, the largest that fits is taken
 
 
 def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
@@ -31,9 +30,9 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _kernel_stages(target: str, tile: int) -> dict[str, str]:
+def _kernel_stages(target: str, candidate: int) -> dict[str, str]:
     return {
-        "tile": f"lower-to-tile{{target={target} tile={tile}}}",
+        "tile": f"lower-to-tile{{target={target} candidate={candidate}}},pipeline-loads{{target={target}}}",
         "ascendc": f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync",
     }
 
@@ -108,21 +107,23 @@ def compile_module(module: ir.Module, target: Target, *, name: str, plugin_passe
 
 
 def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.Module:
-    """Down to Ascend C, with the largest tile whose buffers fit."""
-    for tile in _TILE_SIZES:
+    """Down to Ascend C, with the first sizes of tiles whose buffers fit."""
+    kernels = [op.operation for op in module.body.operations if KERNEL in op.operation.attributes]
+    last = max((len(candidates(kernel)) for kernel in kernels), default=1) - 1
+    for candidate in range(last + 1):
         remarks = Remarks()
         try:
             lowered = module
-            for stage, pipeline in _kernel_stages(target.name, tile).items():
+            for stage, pipeline in _kernel_stages(target.name, candidate).items():
                 lowered = run_pipeline(lowered, pipeline, remarks=remarks)
                 compiled.stages[stage] = str(lowered)
         except PipelineError as error:
-            if error.pass_name != "allocate-ub" or tile == _TILE_SIZES[-1]:
+            if error.pass_name != "allocate-ub" or candidate == last:
                 raise
         else:
             compiled.remarks.records += remarks.records
             return lowered
-    raise AssertionError("the smallest tile returns or raises")
+    raise AssertionError("the last candidate returns or raises")
 
 
 def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:

@@ -16,6 +16,28 @@ from .producers import Producers
 ROWS_OF = "ascend.rows_of"  # number of the argument whose leading dimension is dealt out to the cores
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """How large a lowering makes its tiles. A lowering lists candidates in its order of preference (`CANDIDATES`); the
+    compiler takes the first one whose buffers fit.
+
+    Attributes:
+      tile: elements of a row to handle at a time, where a lowering goes in chunks.
+      batch: rows to handle at a time, where a lowering takes several.
+      load_ahead: whether `pipeline-loads` may give the kernel's loads a second buffer each.
+    """
+
+    tile: int = 4096
+    batch: int = 1
+    load_ahead: bool = True
+
+
+CANDIDATES = (
+    Candidate(4096), Candidate(2048), Candidate(4096, load_ahead=False), Candidate(2048, load_ahead=False),
+    Candidate(1024, load_ahead=False),
+)  # fmt: skip
+
+
 @dataclass
 class Site:
     """One kernel under construction; the insertion point is in its body.
@@ -27,6 +49,7 @@ class Site:
       target: the product the kernel is for.
       rows: how many rows there are, known at launch only; they are dealt out to the cores.
       tile: elements of a row to handle at a time, where a lowering goes in chunks.
+      candidate: the sizes that are tried; `tile` is its own or that of the pass option.
       remarks: sentences on what was decided and why, for `explain`.
     """
 
@@ -35,6 +58,7 @@ class Site:
     outputs: Mapping[str, ir.Value]
     target: Target
     tile: int
+    candidate: Candidate = Candidate()
     rows: ir.Value | None = None
     remarks: list[str] = field(default_factory=list)
 
