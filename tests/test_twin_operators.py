@@ -211,3 +211,21 @@ def test_a_source_that_launches_its_kernels(tmp_path):
     (finding,) = lib.launch("launched", [np.zeros(8, np.float32)], blocks=1).findings
     lines = lib.source.read_text().splitlines()
     assert finding.kernel_file == str(lib.source) and "SetValue" in lines[finding.kernel_line - 1]
+
+
+CACHED = entry("cached", 1, """  InitSocState();
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 16);
+  LocalTensor<float> f(TPosition::VECCALC, 0, 16);
+  y.SetValue(0, 3.0f);
+  CLEAN;
+  SetFlag<HardEvent::S_MTE2>(0); WaitFlag<HardEvent::S_MTE2>(0);
+  DataCopy(f, y, 8);
+  SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0);
+  f.GetValue(0);""")
+
+
+@pytest.mark.parametrize("clean", ["", "asc_dcci_entire_out()", "asc_dcci_single((__gm__ void*)a0)"])
+def test_the_cache_through_the_c_api(tmp_path, clean):
+    lib = build(tmp_path, '#include "c_api/asc_simd.h"\n' + CACHED.replace("CLEAN", clean), target="ascend950")
+    findings = lib.launch("cached", [np.zeros(16, np.float32)], blocks=1).findings
+    assert [finding.kind for finding in findings] == ([] if clean else ["data-cache"])
