@@ -6,7 +6,7 @@ block; the last of them, the totals, spread over blocks, are summed over the blo
 and each list is spread and added under a mask for its lane.
 
 On 910B that is 3 cycles for every 64 elements and lane of a block, 24 in all, and one for each log step, of which groups
-of 1024 have 7, with some 700 for what depends on one another: 1.1k cycles for 1024 elements, 2.7k for 4096. Steps by
+of 1024 have 7, with some 600 for what waits for what is before it: in the model 1.1k cycles for 1024 elements, 2.9k for 4096. Steps by
 Gather for the lanes would take 45 cycles for every 64 elements, and the buffers of their offsets.
 """
 

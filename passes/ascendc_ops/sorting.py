@@ -9,6 +9,7 @@ from .lowering import Lowering, element_of, length_of, lowers
 from .vector import write_ramp
 
 _SORTED = 32  # scores that one repeat of Sort32 puts in order
+_MOST = 255 * _SORTED  # scores of one call
 
 
 @lowers("tile.sort")
@@ -23,7 +24,11 @@ def sort(low: Lowering, op: ir.Operation) -> None:
     result = low.result(op)
     other = low.buffer(2 * count, low.b.f32_type, "merged") if stages else result
     current, following = (result, other) if len(stages) % 2 == 0 else (other, result)
-    low.emit("Sort32", current, low.of(view.scores), low.of(view.indices))
+    scores, indices = low.of(view.scores), low.of(view.indices)
+    for start in range(0, count, _MOST):
+        n = min(_MOST, count - start)
+        parts = (low.view(scores, start, n), low.view(indices, start, n))
+        low.emit("Sort32", low.view(current, 2 * start, 2 * n), *parts)
     run = _SORTED
     for ways in stages:
         _merge(low, following, current, run, ways)
@@ -82,9 +87,20 @@ def scatter(low: Lowering, op: ir.Operation) -> None:
     if low.target.npu_arch != 3510:
         low.refuse(op, f"'tile.scatter' needs the instruction Scatter, which {low.target.name} does not have")
     x, indices, into = op.operands
-    value = low.result(op)
-    low.emit("Copy", value, low.of(into))
+    if _is_last_use(low, op, into):
+        value = low.buffers[op.results[0]] = low.of(into)
+    else:
+        value = low.result(op)
+        low.emit("Copy", value, low.of(into))
     low.emit("Scatter", value, low.of(x), _byte_offsets(low, indices, element_of(x)))
+
+
+def _is_last_use(low: Lowering, op: ir.Operation, tile: ir.Value) -> bool:
+    """Whether nothing but `op` will see the buffer of a tile."""
+    owner, buffer = tile.owner, low.of(tile)
+    if isinstance(owner, ir.Block) or isinstance(buffer.owner, ir.Block) or buffer.owner.name != "ascendc.local_tensor":
+        return False
+    return owner.operation.block == op.block and len(list(tile.uses)) == 1
 
 
 def _ramp(low: Lowering, op: ir.Operation, count: int) -> ir.Value:
