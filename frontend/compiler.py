@@ -120,8 +120,9 @@ class Program:
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
         run = project.build_for_twin(kernel, self.target).launch(
-            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks, trace=trace
-        )
+            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks,
+            workspace_bytes=kernel.workspace_bytes, trace=trace,
+        )  # fmt: skip
         observe(kernel, run)
         return results
 

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,13 @@ import jaxlib
 import numpy as np
 from jax.interpreters import mlir
 
+from jascend import twin_partition
 from jascend.errors import Unsupported
 
 _FFI_TARGET = "jascend_twin_launch"
+
+# Whose lines are not the user's.
+_LIBRARIES = tuple(Path(file).parent for file in (__file__, jax.__file__, jaxlib.__file__, functools.__file__))
 
 # The target to generate kernels for, or None outside the context. Here, before any computation, because JAX may not be
 # in use while a user context is made.
@@ -68,16 +73,36 @@ def rule_of(primitive, fallback):
         target = _context.value
         if target is None or tuple(ctx.platforms or ctx.module_context.platforms) != ("cpu",):
             return fallback(ctx, *operands, **params)
-        avals = tuple((aval.shape, aval.dtype) for aval in ctx.avals_in)
-        run = _kernels_of(primitive, avals, tuple(sorted(params.items())), target)
+        python = _line()
+
+        def run(*operands):
+            avals = tuple((operand.shape, operand.dtype) for operand in operands)
+            return _kernels_of(primitive, avals, tuple(sorted(params.items())), target)(python, *operands)
+
+        counts = twin_partition.row_dimensions(primitive.name, ctx.avals_in, params)
+        if counts is not None and (over_devices := twin_partition.with_devices(ctx)) is not None:
+            ctx, run = over_devices, twin_partition.over_rows(run, ctx.avals_in, counts, ctx.avals_out)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
 
     return rule
 
 
+def _line() -> str:
+    """The innermost line that is neither JAX's nor this package's of the equation that is being lowered, such as
+    "demo.py:24"; "" where there is none."""
+    equation = jax.make_jaxpr(lambda x: -x)(0.0).eqns[0]  # traced meanwhile, it has the traceback of that equation
+    traceback = equation.source_info.traceback
+    for frame in traceback.frames if traceback else ():
+        path = Path(frame.file_name)
+        if frame.file_name.endswith(".py") and not any(path.is_relative_to(directory) for directory in _LIBRARIES):
+            return f"{path.name}:{frame.line_num}"
+    return ""
+
+
 @functools.lru_cache(maxsize=256)
 def _kernels_of(primitive, avals, params, target: str):
-    """`run(*operands) -> results`: the operator as calls of its kernels, which are built here."""
+    """`run(python, *operands) -> results`: the operator as calls of its kernels, which are built here. `python` is the line
+    that calls it, which findings name."""
     # Not before they are needed: operators must not wait for MLIR and the compiler to load.
     from jascend.backends.ascend import compile as backend
     from jascend.backends.ascend import project
@@ -110,7 +135,7 @@ def _kernels_of(primitive, avals, params, target: str):
     fills = {kernel.name: kernel.fill for kernel in compiled.kernels}
     plan = compiled.plan
 
-    def run(*operands):
+    def run(python, *operands):
         values = dict(enumerate(operands))
         for step in plan.steps:
             if not isinstance(step, Launch):
@@ -119,7 +144,7 @@ def _kernels_of(primitive, avals, params, target: str):
             types = [jax.ShapeDtypeStruct(t.shape, jnp.dtype(t.dtype)) for t in step.types]
             if step.kernel in calls:
                 call = jax.ffi.ffi_call(_FFI_TARGET, types)
-                results = call(*(values[i] for i in step.operands), **calls[step.kernel])
+                results = call(*(values[i] for i in step.operands), python=python, **calls[step.kernel])
             else:
                 results = [jnp.full(t.shape, fill, t.dtype) for t, fill in zip(types, fills[step.kernel])]
             values.update(zip(step.results, results))
@@ -139,6 +164,7 @@ def _ffi_attributes(kernel, library, product) -> dict:
         "tiling": np.frombuffer(kernel.tiling_bytes, np.uint8),
         "fill": np.array(kernel.fill).astype(np.uint8),  # 0 or -1: every byte of such an element is the same
         "blocks": np.int64(kernel.blocks),
+        "workspace_bytes": np.int64(kernel.workspace_bytes),
         "arch": np.int64(product.npu_arch),
         "ub_bytes": np.int64(product.ub_bytes),
         "cores": np.int64(product.vector_cores),

@@ -47,8 +47,11 @@ def on_twin(text: str, inputs: Sequence[np.ndarray], like: Sequence[np.ndarray],
         file.write_text(kernel.source)
         library = twin.build(file, include_dirs=(directory,), target=target)
         rows = inputs[0].shape[0]
-        fields = tiling.data(rows, cores)
-        run = library.launch("k", [*inputs, *outputs], tiling=tiling.pack(fields), blocks=tiling.blocks(rows, cores))
+        fields, blocks = kernel.shape.data(rows, cores), kernel.shape.blocks(rows, cores)
+        scratch = kernel.shape.workspace_bytes(rows, cores)
+        run = library.launch(
+            "k", [*inputs, *outputs], tiling=tiling.pack(fields), blocks=blocks, workspace_bytes=scratch
+        )
     assert not run.findings, run.describe()
     return [_of_bytes(output, x) for output, x in zip(outputs, like)], run.report
 

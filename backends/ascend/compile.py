@@ -48,6 +48,8 @@ class Kernel:
       tiling_file, tiling_header: the tiling struct's header.
       tiling: the tiling data of the launch that was compiled, by field.
       blocks: how many cores that launch uses.
+      workspace_bytes: how much scratch memory it needs.
+      shape: how these three follow from a launch's rows.
       rows_of: the parameter whose leading dimension is the rows that are dealt out to the cores.
       fill: for each output, what its elements hold that the kernel does not write.
     """
@@ -59,6 +61,8 @@ class Kernel:
     tiling_header: str
     tiling: dict[str, int]
     blocks: int
+    workspace_bytes: int
+    shape: tiling.Shape
     rows_of: int
     fill: tuple[int, ...]
 
@@ -69,8 +73,12 @@ class Kernel:
     def on_cores(self, launch: Launch, cores: int) -> Kernel:
         """The same kernel with the launch's rows dealt out to as many cores."""
         rows = launch.rows(self.rows_of)
-        fields = tiling.data(rows, cores) if rows else {name: 0 for name in tiling.FIELDS}
-        return replace(self, tiling=fields, blocks=tiling.blocks(rows, cores))
+        return replace(
+            self,
+            tiling=self.shape.data(rows, cores),
+            blocks=self.shape.blocks(rows, cores),
+            workspace_bytes=self.shape.workspace_bytes(rows, cores),
+        )
 
 
 @dataclass
@@ -129,7 +137,9 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
 def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
     text = emitter.emit(op, target=target.name, title=_title(launch))
     rows_of, fill = op.attributes[ROWS_OF].value, tuple(op.attributes[FILL])
-    kernel = Kernel(text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, rows_of, fill)
+    kernel = Kernel(
+        text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill
+    )
     return kernel.on_cores(launch, target.vector_cores)
 
 

@@ -6,11 +6,13 @@ import functools
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import twin
+from .codegen.tiling import camel
 from .compile import Kernel
 from .plan import Launch
 
@@ -71,20 +73,22 @@ def _readme(kernels: Sequence[Kernel], target: str, explanation: str) -> str:
         "",
         f"Kernels for {target}, written by jascend. They have run on jascend's host twin, not on a device.",
         "",
-        "| kernel | cores of the compiled launch | tiling data of it |",
-        "|---|---|---|",
+        "| kernel | cores of the compiled launch | tiling data of it | workspace |",
+        "|---|---|---|---|",
     ]
     for kernel in kernels:
         fields = ", ".join(f"{name} = {value}" for name, value in kernel.tiling.items())
-        lines.append(f"| `op_kernel/{kernel.name}.cpp` | {kernel.blocks} | {fields} |")
+        lines.append(f"| `op_kernel/{kernel.name}.cpp` | {kernel.blocks} | {fields} | {kernel.workspace_bytes} B |")
     lines += ["", "To make a complete operator project of one where CANN is installed:", ""]
     for kernel in kernels:
         name = operator_type(kernel.name)
         lines.append(f"    msopgen gen -i {name}.json -c ai_core-{soc} -lan cpp -out {kernel.name}")
     lines += [
         "",
-        "then copy `op_kernel/` over the generated one. The host's tiling function sets `rowsPerCore = rows / cores` and",
-        "`extraRows = rows % cores`, with `cores = min(rows, vector cores)` as the block dimension.",
+        "then copy `op_kernel/` over the generated one. What the host's tiling function sets, for `rows` rows and as many",
+        "vector cores as there are:",
+        "",
+        *(line for kernel in kernels for line in _host_notes(kernel)),
         "",
         "`ir/` has the IR after each stage of the compiler. What the compiler decided:",
         "",
@@ -92,6 +96,25 @@ def _readme(kernels: Sequence[Kernel], target: str, explanation: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _host_notes(kernel: Kernel) -> list[str]:
+    """What a launch of a kernel needs, for who writes its tiling function."""
+    shape = kernel.shape
+    share, extra, *rows = map(camel, shape.fields)
+    groups = "cores" if shape.parts == 1 else f"cores / {shape.parts}"
+    dealt = groups if shape.all_cores else f"min(rows, {groups})"
+    notes = [
+        f"- `{kernel.name}`: `groups = {dealt}`, block dimension `groups" + (f" * {shape.parts}`" if shape.parts > 1 else "`"),
+        f"  tiling data `{share} = rows / groups`, `{extra} = rows % groups`" + (", `rows`" if rows else ""),
+    ]
+    launch, core, row = shape.scratch
+    if launch or core or row:
+        terms = [str(launch)] * bool(launch) + [f"{core} * block dimension"] * bool(core) + [f"{row} * rows"] * bool(row)
+        notes.append(f"  workspace `{' + '.join(terms)}` bytes beside the system's own")
+    if "SyncAll();" in kernel.source:
+        notes.append("  `SetScheduleMode(1)`, because its cores wait for each other; no more blocks than vector cores")
+    return notes
 
 
 def _replace(path: Path, text: str) -> None:
@@ -112,6 +135,10 @@ def cache_directory() -> Path:
     return Path(os.environ.get("JASCEND_CACHE_DIR") or Path.home() / ".cache" / "jascend")
 
 
+# The small functions that a kernel's text brings along: a finding in one is about the line that calls it.
+_HELPER = re.compile(r"^__aicore__ inline void (\w+)\(", re.MULTILINE)
+
+
 @functools.lru_cache(maxsize=256)
 def _built(name: str, source: str, tiling_file: str, tiling_header: str, target: str):
     key = hashlib.sha256("\0".join((name, source, tiling_header)).encode()).hexdigest()[:24]
@@ -119,7 +146,7 @@ def _built(name: str, source: str, tiling_file: str, tiling_header: str, target:
     directory.mkdir(parents=True, exist_ok=True)
     _replace(directory / tiling_file, tiling_header)
     _replace(directory / f"{name}.cpp", source)
-    return twin.build(directory / f"{name}.cpp", include_dirs=(directory,), target=target)
+    return twin.build(directory / f"{name}.cpp", include_dirs=(directory,), target=target, follow=_HELPER.findall(source))
 
 
 def build_for_twin(kernel: Kernel, target: str):

@@ -11,7 +11,7 @@ from jascend.dialect import ASCENDC
 
 from ..builder import COMMENT, Builder, name_of
 from ..diagnostics import emit_error
-from . import turns
+from . import carried, turns
 
 
 class Unsupported(Exception):
@@ -39,19 +39,32 @@ class Lowering:
 
     def __init__(self, target: Target):
         self.target = target
+        self.made: list[ir.Operation] = []
         self.buffers: dict[ir.Value, ir.Value] = {}
         self.splats: dict[ir.Value, ir.Value] = {}
         self.halves: dict[ir.Value, ir.Value] = {}  # for a tile that is loaded ahead, the buffer of two of them
+        self.blocks: dict[ir.Value, ir.Value] = {}  # for a broadcast, a 32-byte block for each element
+        self.bodies: dict[ir.Value, ir.Block] = {}  # for a tile that a loop carries, its body
+        self.inserted: set[ir.Value] = set()  # tiles that are made in their place in another one
+        self.places: dict[ir.Operation, object] = {}  # of the workspaces
+        self.emptied: list[ir.Operation] = []  # control-flow ops whose body has moved
 
     def function(self, kernel: ir.OpView) -> None:
+        self.kernel = kernel.operation
         self.block(kernel.regions[0].blocks[0])
+        for op in reversed(self.emptied):
+            op.erase()
 
-    def block(self, block: ir.Block) -> None:
-        """Lowers the ops of a block in order, then removes what has become dead."""
-        ops = [op.operation for op in block.operations]
+    def block(
+        self, block: ir.Block, apart_from: ir.Operation | None = None, finish: Callable[[], None] | None = None
+    ) -> None:
+        """Lowers the ops of a block in order, finishes, then removes what has become dead."""
+        ops = [op.operation for op in block.operations if apart_from is None or op.operation != apart_from]
         for op in ops:
             with ir.InsertionPoint(op):
                 self.operation(op)
+        if finish is not None:
+            finish()
         for op in reversed(ops):
             if self.is_replaced(op):
                 op.erase()
@@ -65,16 +78,14 @@ class Lowering:
             ahead = turns.loaded_ahead(op)
             if ahead:
                 op = turns.take_turns(self, op, ahead)
-            if any(map(is_tile, op.results)):
-                self.refuse(op, f"'{op.name}' carries a tile from one iteration or branch on; only scalars can be")
-            for region in op.regions:
-                for block in region.blocks:
-                    self.block(block)
+                if any(map(is_tile, op.results)):
+                    self.emptied.append(op)
+            carried.lower(self, op)
             return
-        if not op.name.startswith("tile.") and not any(map(is_tile, op.results)):
+        if not op.name.startswith(("tile.", "memref.dim")) and not any(map(is_tile, op.results)):
             return
         self.b = Builder(op.location)
-        self.made: list[ir.Operation] = []
+        self.made = []
         if op.name not in LOWERINGS:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
         LOWERINGS[op.name](self, op)
@@ -112,13 +123,14 @@ class Lowering:
     def result(self, op: ir.Operation, hint: str | None = None, number: int = 0) -> ir.Value:
         """The buffer of an op's tile. A mask is packed, one bit an element."""
         value = op.results[number]
-        if value in self.buffers:  # of a tile that is loaded ahead
+        if value in self.buffers:  # of a tile that is loaded ahead, or goes straight to where it is carried
             return self.buffers[value]
-        shape = ir.RankedTensorType(value.type)
-        length, element = shape.get_dim_size(0), shape.element_type
+        place = carried.place_in_slice(self, value)
+        if place is not None:
+            self.buffers[value] = place
+            return place
+        length, element = storage(value)
         hint = hint or name_of(value) or op.name.partition(".")[2]
-        if str(element) == "i1":
-            length, element = length // 8, ir.IntegerType.get_unsigned(8)
         if turns.is_loaded_ahead(value):
             self.halves[value] = self.buffer(2 * length, element, hint)
             self.buffers[value] = self.view(self.halves[value], 0, length)
@@ -126,9 +138,27 @@ class Lowering:
         self.buffers[value] = self.buffer(length, element, hint)
         return self.buffers[value]
 
+    def like(self, tile: ir.Value, hint: str) -> ir.Value:
+        """A new buffer that a tile fits."""
+        return self.buffer(*storage(tile), hint)
+
+    def copy_of(self, buffer: ir.Value) -> ir.Value:
+        """A new buffer with what is in this one."""
+        copy = self.buffer(length_of(buffer), element_of(buffer), "kept_aside")
+        self.emit("Copy", copy, buffer)
+        return copy
+
     def of(self, value: ir.Value) -> ir.Value:
         """The buffer of a tile that an op reads."""
         return self.buffers[value]
+
+
+def storage(tile: ir.Value) -> tuple[int, ir.Type]:
+    """Elements of the buffer of a tile, and their type. A mask is packed, one bit an element."""
+    length, element = length_of(tile), element_of(tile)
+    if str(element) == "i1":
+        return length // 8, ir.IntegerType.get_unsigned(8)
+    return length, element
 
 
 def is_tile(value: ir.Value) -> bool:

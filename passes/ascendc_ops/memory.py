@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.ascendc import element_bytes_of
+
 from .lowering import Lowering, constant_index, element_of, length_of, lowers
 
 _BLOCK = 32  # bytes
@@ -26,18 +28,56 @@ def load(low: Lowering, op: ir.Operation) -> None:
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
     short = low.b.cmpi("slt", count, low.b.index(length))
-    attribute = (
-        ir.FloatAttr.get(element, pad) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, int(pad))
-    )
 
     def fill():
-        low.emit("Duplicate", dst, arith.constant(element, attribute, loc=low.b.loc()))
+        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
         return []
 
     low.b.if_(short, [], fill, about="Padding, for the lanes that the copy leaves alone.")
+
+
+def _attribute(element: ir.Type, value: float) -> ir.Attribute:
+    return ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, int(value))
 
 
 @lowers("tile.store")
 def store(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     low.emit("CopyOut", view.target, low.of(view.value), view.offset, view.count)
+
+
+@lowers("tile.load_rows")
+def load_rows(low: Lowering, op: ir.Operation) -> None:
+    """One burst where the rows lie without gaps on both sides; else one copy of many pieces."""
+    view = op.opview
+    length, element = length_of(view.value), element_of(view.value)
+    dst = low.result(op)
+    most, pad = length // view.pitch, view.pad
+    width = element_bytes_of(dst)
+    if view.row_length == view.pitch == view.gm_pitch:
+        count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
+        if pad is not None and constant_index(view.rows) != most:
+            _fill_if_short(low, dst, view.rows, most, element, pad)
+        low.emit("CopyIn", dst, view.source, view.offset, count)
+        return
+    filled_blocks = -(-view.row_length * width // _BLOCK) * _BLOCK < view.pitch * width
+    if pad is not None and filled_blocks:
+        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
+    elif pad is not None and constant_index(view.rows) != most:
+        _fill_if_short(low, dst, view.rows, most, element, pad)
+    padding = None if pad is None or view.row_length * width % _BLOCK == 0 else ir.FloatAttr.get(low.b.f32_type, pad)
+    low.emit("CopyInRows", dst, view.source, view.offset, view.rows, **_layout(view), pad=padding)
+
+
+@lowers("tile.store_rows")
+def store_rows(low: Lowering, op: ir.Operation) -> None:
+    view = op.opview
+    if view.row_length == view.pitch == view.gm_pitch:
+        count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
+        low.emit("CopyOut", view.target, low.of(view.value), view.offset, count)
+        return
+    low.emit("CopyOutRows", view.target, low.of(view.value), view.offset, view.rows, **_layout(view))
+
+
+def _layout(view) -> dict[str, int]:
+    return {"row_length": view.row_length, "gm_pitch": view.gm_pitch, "pitch": view.pitch}

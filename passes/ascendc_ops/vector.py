@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from ..builder import name_of
+from .lanes import strided
 from .lowering import Lowering, element_of, is_tile, length_of, lowers
 
 _BLOCK = 32  # bytes
@@ -113,6 +114,8 @@ def all_ones(value: ir.Value) -> bool:
 @lowers(*_BINARY)
 def binary(low: Lowering, op: ir.Operation) -> None:
     api = _BINARY[op.name]
+    if strided(low, op, api):
+        return
     a, b = op.operands
     if a in low.splats and b not in low.splats and api in _WITH_SCALAR:
         a, b = b, a  # these commute

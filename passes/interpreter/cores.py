@@ -84,6 +84,8 @@ def workspaces(kernel: ir.Operation, rows: int, cores: int) -> dict[ir.Operation
 @function("tile.block_rows")
 def _block_rows(run: Core, op, rows):
     parts = op.opview.parts or 1
+    if run.cores % parts:
+        raise ValueError(f"{run.cores} cores make no groups of {parts}")
     groups = run.cores // parts
     group, part = divmod(run.core, parts)
     share, rest = divmod(int(rows), groups)

@@ -21,21 +21,6 @@ func.func @no_tree(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel
 
 // -----
 
-func.func @carried_tile(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %v = "tile.load"(%x, %n, %n) : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
-  // expected-error@below {{'scf.for' carries a tile from one iteration or branch on; only scalars can be}}
-  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %v) -> tensor<64xf32> {
-    %next = arith.addf %acc, %v : tensor<64xf32>
-    scf.yield %next : tensor<64xf32>
-  }
-  "tile.store"(%sum, %x, %n, %n) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
-  return
-}
-
-// -----
-
 func.func @unordered_equal(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
   %v = "tile.load"(%x, %n, %n) : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
   // expected-error@below {{comparison 'ueq' on tiles has no counterpart in the Ascend C API}}

@@ -12,7 +12,7 @@ from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
 
 from . import scalars
-from .scalars import Expr, ctype
+from .scalars import ADDITIVE, Expr, ctype, variable
 from .tiling import camel
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ STORAGE = {
     # The narrow formats as the bytes that hold them.
     "f8E4M3FN": "uint8_t", "f8E5M2": "uint8_t", "i4": "uint8_t", "f4E2M1FN": "uint8_t",
 }  # fmt: skip
+
+
+def gm_type(element: ir.Type) -> str:
+    """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside."""
+    return "uint16_t" if str(element) in ("bf16", "f16") else STORAGE[str(element)]
+
 
 CALLS: dict[str, Callable[[Emitter, ir.Operation], None]] = {}
 
@@ -57,6 +63,55 @@ def view(out: Emitter, op: ir.Operation) -> None:
     if after != before:
         part += f".ReinterpretCast<{after}>()"
     out.values[value] = Expr(part, reads=out.values[op.opview.offset].reads)
+
+
+@prints("copy_in_rows")
+def copy_in_rows(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    dst, src = bits(out, view.dst), f"{out.text(view.src)}[{out.text(view.offset)}]"
+    numbers = f"{_u16(out, view.rows)}, {_layout(out, view)}"
+    if view.pad is None:
+        out.put(f"CopyInRows({dst}, {src}, {numbers});")
+        return
+    element = ir.MemRefType(view.dst.type).element_type
+    out.put(f"CopyInRowsPadded({dst}, {src}, {numbers}, {_padding(element, view.pad)});")
+
+
+@prints("copy_out_rows")
+def copy_out_rows(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    dst = f"{out.text(view.dst)}[{out.text(view.offset)}]"
+    out.put(f"CopyOutRows({dst}, {bits(out, view.src)}, {_u16(out, view.rows)}, {_layout(out, view)});")
+
+
+def _u16(out: Emitter, value: ir.Value) -> str:
+    text = out.text(value)
+    return text if text.isdigit() else f"static_cast<uint16_t>({text})"
+
+
+def _layout(out: Emitter, view) -> str:
+    return ", ".join(out.count(n) for n in (view.row_length, view.gm_pitch, view.pitch))
+
+
+@prints("copy_blocks")
+def copy_blocks(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    per_block = 32 // element_bytes_of(view.dst)
+    numbers = (view.repeat, *(n // per_block for n in (view.length, view.src_gap, view.dst_gap)))
+    dst, src = map(out.text, op.operands)
+    out.put(f"DataCopy({dst}, {src}, DataCopyParams({', '.join(map(str, numbers))}));")
+
+
+@prints("workspace")
+def workspace(out: Emitter, op: ir.Operation) -> None:
+    memory = op.opview.memory
+    element = gm_type(ir.MemRefType(memory.type).element_type)
+    name = out.fresh(f"{op.opview.name_hint}_gm")
+    out.values[memory] = variable(name)
+    offset = out.values[op.opview.offset]
+    place = "GetUserWorkspace(workspace)" + ("" if offset.text == "0" else f" + {offset.inside(ADDITIVE)}")
+    out.put(f"GlobalTensor<{element}> {name};")
+    out.put(f"{name}.SetGlobalBuffer((__gm__ {element} *)({place}));")
 
 
 @prints("copy")
@@ -271,9 +326,20 @@ def block_idx(out: Emitter, op: ir.Operation) -> None:
     out.values[op.results[0]] = out.declare("int64_t", name_of(op.results[0]) or "core", "GetBlockIdx()")
 
 
+@prints("block_num")
+def block_num(out: Emitter, op: ir.Operation) -> None:
+    out.values[op.results[0]] = out.declare("int64_t", name_of(op.results[0]) or "cores", "GetBlockNum()")
+
+
+@prints("sync_all")
+def sync_all(out: Emitter, op: ir.Operation) -> None:
+    out.put("SyncAll();")
+
+
 @prints("tiling")
 def tiling_field(out: Emitter, op: ir.Operation) -> None:
     field = op.attributes["field"].value
+    out.fields.add(field)
     out.values[op.results[0]] = out.declare("int64_t", field, f"tilingData.{camel(field)}")
 
 

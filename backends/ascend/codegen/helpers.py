@@ -30,6 +30,44 @@ __aicore__ inline void CopyOut(const GlobalTensor<T> &dst, const LocalTensor<T> 
     DataCopyPad(dst, src, DataCopyExtParams{1, bytes, 0, 0, 0});
 }
 """
+_COPY_IN_ROWS = """\
+// Rows from global memory, `gmPitch` elements apart there and `pitch` apart in the unified buffer.
+template <typename T>
+__aicore__ inline void CopyInRows(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint16_t rows, uint32_t rowLength,
+                                  uint32_t gmPitch, uint32_t pitch)
+{
+    constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
+    const uint32_t bytes = rowLength * size;
+    const uint32_t gap = (pitch * size - (bytes + 31) / 32 * 32) / 32;
+    DataCopyPad(dst, src, DataCopyExtParams{rows, bytes, (gmPitch - rowLength) * size, gap, 0},
+                DataCopyPadExtParams<T>{false, 0, 0, 0});
+}
+"""
+_COPY_IN_ROWS_PADDED = """\
+// The same, with the last 32-byte block of each row filled up.
+template <typename T>
+__aicore__ inline void CopyInRowsPadded(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint16_t rows,
+                                        uint32_t rowLength, uint32_t gmPitch, uint32_t pitch, T pad)
+{
+    constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
+    const uint32_t bytes = rowLength * size;
+    const uint32_t whole = (bytes + 31) / 32 * 32;
+    DataCopyPad(dst, src, DataCopyExtParams{rows, bytes, (gmPitch - rowLength) * size, (pitch * size - whole) / 32, 0},
+                DataCopyPadExtParams<T>{true, 0, static_cast<uint8_t>((whole - bytes) / size), pad});
+}
+"""
+_COPY_OUT_ROWS = """\
+// Rows to global memory, `gmPitch` elements apart there and `pitch` apart in the unified buffer.
+template <typename T>
+__aicore__ inline void CopyOutRows(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint16_t rows,
+                                   uint32_t rowLength, uint32_t gmPitch, uint32_t pitch)
+{
+    constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
+    const uint32_t bytes = rowLength * size;
+    const uint32_t gap = (pitch * size - (bytes + 31) / 32 * 32) / 32;
+    DataCopyPad(dst, src, DataCopyExtParams{rows, bytes, gap, (gmPitch - rowLength) * size, 0});
+}
+"""
 _FLOAT_OF_BITS = """\
 __aicore__ inline float FloatOfBits(int32_t bits)
 {
@@ -95,6 +133,9 @@ _HELPERS = {
     "CopyIn(": _COPY_IN,
     "CopyInPadded(": _COPY_IN_PADDED,
     "CopyOut(": _COPY_OUT,
+    "CopyInRows(": _COPY_IN_ROWS,
+    "CopyInRowsPadded(": _COPY_IN_ROWS_PADDED,
+    "CopyOutRows(": _COPY_OUT_ROWS,
     "FloatOfBits(": _FLOAT_OF_BITS,
     "BitsOfFloat(": _BITS_OF_FLOAT,
     "Smaller(": _SMALLER,

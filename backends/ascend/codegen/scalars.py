@@ -18,6 +18,9 @@ from mlir.dialects import arith
 _ATOM, _UNARY, _MUL, _ADD, _SHIFT, _COMPARE, _EQUAL, _AND, _XOR, _OR, _LAND, _LOR, _TERNARY = range(13, 0, -1)
 
 
+ADDITIVE = _ADD
+
+
 @dataclass(frozen=True)
 class Expr:
     """A C++ expression, how tightly it binds, and the variables it reads."""
@@ -79,6 +82,7 @@ def _shortest_float(value: float) -> str:
 
 _INFIX = {
     "arith.addi": ("+", _ADD), "arith.subi": ("-", _ADD), "arith.muli": ("*", _MUL),
+    "arith.divsi": ("/", _MUL), "arith.remsi": ("%", _MUL),
     "arith.addf": ("+", _ADD), "arith.subf": ("-", _ADD), "arith.mulf": ("*", _MUL), "arith.divf": ("/", _MUL),
     "arith.shrsi": (">>", _SHIFT), "arith.andi": ("&", _AND), "arith.ori": ("|", _OR), "arith.xori": ("^", _XOR),
 }  # fmt: skip

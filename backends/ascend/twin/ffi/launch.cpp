@@ -6,10 +6,8 @@
 
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -73,35 +71,33 @@ class Reader {
   std::string_view rest_;
 };
 
-// Where a finding is: the call in the kernel's source, and the line of Python that the last comment `// file.py:line` above
-// it names.
-std::string PlaceOf(const std::string& file, const std::string& line) {
+// Where a finding is: the call in the kernel's source, and the line of Python that calls the operator.
+std::string PlaceOf(const std::string& file, const std::string& line, const std::string& caller,
+                    std::string_view python) {
   if (line == "0") return "";
-  static const std::regex mark(R"(\s*// (\S+\.py:\d+)\s*)");
-  std::ifstream source(file);
-  std::string text, python;
-  std::smatch match;
-  for (int n = std::stoi(line); n > 0 && std::getline(source, text); --n)
-    if (std::regex_match(text, match, mark)) python = " (" + match.str(1) + ")";
-  return file + ":" + line + python + ": ";
+  std::string place = file + ":" + line;
+  if (caller != "0") place += ", called on line " + caller;
+  if (!python.empty()) place += " (" + std::string(python) + ")";
+  return place + ": ";
 }
 
 // What there is to say about a run, empty for a sound one. Findings read as in Python: a line each, those of one kind at
 // the same lines as one with a count.
-std::string Problems(std::string_view report, const std::string& kernel) {
+std::string Problems(std::string_view report, const std::string& kernel, std::string_view python) {
   Reader reader(report);
   if (report.substr(0, 8) == "{\"error\"") return "the twin could not run " + kernel + ": " + reader.Object()["error"];
   if (!reader.Take("{\"findings\":[")) return "the twin gave no report of " + kernel;
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
   std::map<Key, size_t> known;
   std::vector<std::string> lines;
   std::vector<uint64_t> counts;
   while (!reader.Take("]")) {
     reader.Take(",");
     auto f = reader.Object();
-    auto [at, fresh] = known.emplace(Key{f["kind"], f["file"], f["line"], f["other_file"], f["other_line"]}, lines.size());
+    auto [at, fresh] = known.emplace(Key{f["kind"], f["file"], f["line"], f["other_file"], f["other_line"], f["caller"]},
+                                    lines.size());
     if (fresh) {
-      lines.push_back(PlaceOf(f["file"], f["line"]) + f["kind"] + ": " + f["message"] + " [block " + f["block"] + "]");
+      lines.push_back(PlaceOf(f["file"], f["line"], f["caller"], python) + f["kind"] + ": " + f["message"] + " [block " + f["block"] + "]");
       counts.push_back(0);
     }
     counts[at->second] += std::stoull(f["count"]);
@@ -122,8 +118,8 @@ ffi::Error Missing() {
 }
 
 ffi::Error Launch(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, std::string_view runtime, std::string_view library,
-                  std::string_view kernel, ffi::Span<const uint8_t> tiling, ffi::Span<const uint8_t> fill, int64_t blocks,
-                  int64_t arch, int64_t ub_bytes, int64_t cores) {
+                  std::string_view kernel, std::string_view python, ffi::Span<const uint8_t> tiling, ffi::Span<const uint8_t> fill, int64_t blocks,
+                  int64_t workspace_bytes, int64_t arch, int64_t ub_bytes, int64_t cores) {
   void* machine = Open(runtime, RTLD_GLOBAL);  // for the kernel, which is linked without it
   void* code = machine ? Open(library, RTLD_LOCAL) : nullptr;
   if (!code) return Missing();
@@ -151,13 +147,14 @@ ffi::Error Launch(ffi::RemainingArgs inputs, ffi::RemainingRets outputs, std::st
   options.tilingBytes = tiling.size();
   options.tiling = tiling.begin();
   options.blocks = static_cast<uint32_t>(blocks);
+  options.workspaceBytes = static_cast<uint64_t>(workspace_bytes);
   options.check = 1;
   options.arch = static_cast<uint32_t>(arch);
   options.ubBytes = static_cast<uint32_t>(ub_bytes);
   options.physicalCores = static_cast<uint32_t>(cores);
   std::unique_ptr<char, twin::FreeFunction> report(run(entry, arrays.data(), arrays.size(), &options), release);
   if (!report) return ffi::Error(ffi::ErrorCode::kResourceExhausted, "the twin has no memory for its report");
-  std::string problems = Problems(report.get(), name);
+  std::string problems = Problems(report.get(), name, python);
   return problems.empty() ? ffi::Error::Success() : ffi::Error(ffi::ErrorCode::kInternal, problems);
 }
 
@@ -171,9 +168,11 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(jascend_twin_launch, Launch,
                                   .Attr<std::string_view>("runtime")
                                   .Attr<std::string_view>("library")
                                   .Attr<std::string_view>("kernel")
+                                  .Attr<std::string_view>("python")
                                   .Attr<ffi::Span<const uint8_t>>("tiling")
                                   .Attr<ffi::Span<const uint8_t>>("fill")
                                   .Attr<int64_t>("blocks")
+                                  .Attr<int64_t>("workspace_bytes")
                                   .Attr<int64_t>("arch")
                                   .Attr<int64_t>("ub_bytes")
                                   .Attr<int64_t>("cores"));

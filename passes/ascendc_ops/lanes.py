@@ -1,0 +1,183 @@
+"""Lanes that move to places known beforehand: broadcasts, slices, groups picked and spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from jascend.dialect.ascendc import element_bytes_of
+
+from . import carried
+from .lowering import Lowering, element_of, length_of, lowers
+
+_BLOCK = 32  # bytes
+_REPEAT = 256  # bytes
+_MOST = 255  # repeats of an instruction, and blocks between two of them
+_BRCB = 8  # elements that Brcb takes a repeat
+
+_FOLDING = frozenset(
+    "arith.addf arith.subf arith.mulf arith.divf arith.maximumf arith.minimumf arith.addi arith.subi arith.muli "
+    "arith.maxsi arith.minsi".split()
+)
+
+lowers("tensor.extract_slice")(carried.extract_slice)
+lowers("tensor.insert_slice")(carried.insert_slice)
+
+
+# -- broadcasts -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one strided instruction covers of rows that lie one after the other: in elements, strides in blocks."""
+
+    start: int
+    row: int
+    mask: int
+    repeat: int
+    step: int  # from one repeat to the next
+    row_step: int  # rows from one repeat to the next
+
+
+def _pieces(rows: int, width: int, bytes_: int) -> Iterator[_Piece]:
+    """Covers rows with few instructions: down a column of up to 256 bytes at a time, or along one row after the other."""
+    lanes, block = _REPEAT // bytes_, _BLOCK // bytes_
+    columns = -(-width // lanes)
+    if width // block <= _MOST and columns * -(-rows // _MOST) <= rows * (1 + (width % lanes > 0)):
+        for row in range(0, rows, _MOST):
+            for column in range(0, width, lanes):
+                mask, repeat = min(lanes, width - column), min(_MOST, rows - row)
+                yield _Piece(row * width + column, row, mask, repeat, width // block, 1)
+        return
+    for row in range(rows):
+        for column in range(0, width, lanes * _MOST):
+            whole = min(_MOST, (width - column) // lanes)
+            if whole:
+                yield _Piece(row * width + column, row, lanes, whole, _REPEAT // _BLOCK, 0)
+            rest = width - column - whole * lanes
+            if 0 < rest < lanes:
+                yield _Piece(row * width + column + whole * lanes, row, rest, 1, _REPEAT // _BLOCK, 0)
+
+
+def _folds(user: ir.Operation, position: int) -> bool:
+    """Whether an op can read a broadcast block by block. The other operand must be a tile of its own."""
+    user = user.operation
+    if user.name not in _FOLDING:
+        return False
+    other = user.operands[1 - position].owner
+    return isinstance(other, ir.Block) or other.name not in ("tensor.splat", "arith.constant")
+
+
+@lowers("tile.broadcast")
+def broadcast(low: Lowering, op: ir.Operation) -> None:
+    view = op.opview
+    value, x = view.value, low.of(view.x)
+    count, bytes_ = length_of(view.x), element_bytes_of(x)
+    block = _BLOCK // bytes_
+    whole = any(not _folds(use.owner, use.operand_number) for use in value.uses)
+    blocks = low.result(op) if whole and view.width == block else low.buffer(count * block, element_of(x), "each_block")
+    for i in range(0, count, _BRCB * _MOST):
+        n = min(_BRCB * _MOST, count - i)
+        low.emit("Brcb", low.view(blocks, i * block, n * block), low.view(x, i, n), repeat=n // _BRCB)
+    low.blocks[value] = blocks
+    if not whole or view.width == block:
+        return
+    dst = low.result(op)
+    for piece in _pieces(count, view.width, bytes_):
+        low.emit(
+            "CopyStrided", _part(low, dst, piece, block), _blocks(low, blocks, piece, block),
+            mask=piece.mask, repeat=piece.repeat, strides=(1, 0, piece.step, piece.row_step),
+        )  # fmt: skip
+
+
+def strided(low: Lowering, op: ir.Operation, api: str) -> bool:
+    """Writes arithmetic with a broadcast operand in the form with strides; False where there is none."""
+    a, b = op.operands
+    broadcasts = [v in low.blocks and _folds(op, i) for i, v in enumerate((a, b))]
+    if not any(broadcasts):
+        return False
+    source = a if broadcasts[0] else b
+    width = source.owner.opview.width
+    dst = low.result(op)
+    bytes_ = element_bytes_of(dst)
+    block = _BLOCK // bytes_
+    for piece in _pieces(length_of(dst) // width, width, bytes_):
+        sources = [
+            _blocks(low, low.blocks[v], piece, block) if folded else _part(low, low.of(v), piece, block)
+            for v, folded in zip((a, b), broadcasts)
+        ]
+        within = [0 if folded else 1 for folded in broadcasts]
+        between = [piece.row_step if folded else piece.step for folded in broadcasts]
+        low.emit(
+            f"{api}Strided", _part(low, dst, piece, block), *sources,
+            mask=piece.mask, repeat=piece.repeat, strides=(1, *within, piece.step, *between),
+        )  # fmt: skip
+    return True
+
+
+def _part(low: Lowering, buffer: ir.Value, piece: _Piece, block: int) -> ir.Value:
+    return low.view(buffer, piece.start, (piece.repeat - 1) * piece.step * block + piece.mask)
+
+
+def _blocks(low: Lowering, blocks: ir.Value, piece: _Piece, block: int) -> ir.Value:
+    return low.view(blocks, piece.row * block, (piece.repeat - 1) * piece.row_step * block + block)
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+@lowers("tile.take")
+def take(low: Lowering, op: ir.Operation) -> None:
+    """Whole blocks by a copy with gaps; other lanes by a constant pattern, or one with as many bits a word as it takes."""
+    view = op.opview
+    x = low.of(view.x)
+    bytes_, groups = element_bytes_of(x), length_of(view.x) // view.group
+    if all(n * bytes_ % _BLOCK == 0 for n in (view.group, view.start, view.count)):
+        start = low.view(x, view.start, length_of(x) - view.start)
+        _copy_groups(low, low.result(op), start, groups, view.count, view.group - view.count, 0)
+    elif view.count == 1 and view.group in (2, 4):
+        low.emit("GatherPattern", low.result(op), x, pattern=view.start + (1 if view.group == 2 else 3))
+    else:
+        _take_by_bits(low, op, x)
+
+
+def _take_by_bits(low: Lowering, op: ir.Operation, x: ir.Value) -> None:
+    view, length = op.opview, length_of(x)
+    if 32 % view.group or length % (_REPEAT // element_bytes_of(x)):
+        low.refuse(
+            op, f"{view.count} lanes from {view.start} on of every {view.group} are no pattern that fits a word of 32 lanes"
+        )
+    bits = ((1 << view.count) - 1) << view.start
+    word = sum(bits << at for at in range(0, 32, view.group))
+    words = low.buffer(length // 32, low.b.i32_type, "pattern")
+    low.emit("Duplicate", words, low.b.i32(word - (word >> 31 << 32)))
+    packed = low.buffer(length, element_of(x), "taken")
+    pattern = low.view(words, 0, length // 8, ir.IntegerType.get_unsigned(8))
+    low.emit("GatherMask", packed, x, pattern, results=[low.b.index_type])
+    low.buffers[view.value] = low.view(packed, 0, length_of(view.value))
+
+
+@lowers("tile.spread")
+def spread(low: Lowering, op: ir.Operation) -> None:
+    view = op.opview
+    dst, element = low.result(op), element_of(view.x)
+    if view.width > view.group:
+        is_float = isinstance(element, ir.FloatType)
+        fill = ir.FloatAttr.get(element, view.fill) if is_float else ir.IntegerAttr.get(element, int(view.fill))
+        low.emit("Duplicate", dst, arith.constant(element, fill, loc=low.b.loc()))
+    groups = length_of(view.x) // view.group
+    _copy_groups(low, dst, low.of(view.x), groups, view.group, 0, view.width - view.group)
+
+
+def _copy_groups(low: Lowering, dst, src, groups: int, length: int, src_gap: int, dst_gap: int) -> None:
+    most = 4095  # pieces of one copy
+    for i in range(0, groups, most):
+        repeat = min(most, groups - i)
+        to, of = (
+            low.view(buffer, i * (length + gap), repeat * length + (repeat - 1) * gap)
+            for buffer, gap in ((dst, dst_gap), (src, src_gap))
+        )
+        low.emit("CopyBlocks", to, of, repeat=repeat, length=length, src_gap=src_gap, dst_gap=dst_gap)
