@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import traceback
 from pathlib import Path
 
 import jax
@@ -88,14 +89,16 @@ def rule_of(primitive, fallback):
 
 
 def _line() -> str:
-    """The innermost line that is neither JAX's nor this package's of the equation that is being lowered, such as
-    "demo.py:24"; "" where there is none."""
+    """The innermost line, neither JAX's nor this package's, of the equation that is being lowered, such as "demo.py:24"; of
+    an operator that is jitted as it is, the line that calls it. "" where there is none."""
     equation = jax.make_jaxpr(lambda x: -x)(0.0).eqns[0]  # traced meanwhile, it has the traceback of that equation
-    traceback = equation.source_info.traceback
-    for frame in traceback.frames if traceback else ():
-        path = Path(frame.file_name)
-        if frame.file_name.endswith(".py") and not any(path.is_relative_to(directory) for directory in _LIBRARIES):
-            return f"{path.name}:{frame.line_num}"
+    traced = equation.source_info.traceback
+    places = [(frame.file_name, frame.line_num) for frame in (traced.frames if traced else ())]
+    places += [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
+    for file, line in places:
+        path = Path(file)
+        if file.endswith(".py") and not any(path.is_relative_to(directory) for directory in _LIBRARIES):
+            return f"{path.name}:{line}"
     return ""
 
 

@@ -55,6 +55,7 @@ class Events:
     place: np.ndarray
     bytes: np.ndarray
     places: list[tuple[str, str, int]]
+    callers: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def _events(trace: Trace, block: int, results: list, costs) -> Events:
         kept = steps[chosen]
         columns.append((segment.starts[chosen] + offset, segment.ends[chosen] + offset,
                         kept["pipe"], kept["place"], kept["bytes"]))  # fmt: skip
-    return Events(*(np.concatenate(column) for column in zip(*columns, strict=True)), trace.places)
+    return Events(*(np.concatenate(column) for column in zip(*columns, strict=True)), trace.places, trace.callers)
 
 
 def _lines(events: Events, exposed: np.ndarray) -> tuple[Line, ...]:
@@ -240,7 +241,7 @@ def _lines(events: Events, exposed: np.ndarray) -> tuple[Line, ...]:
             path = Path(file)
             sources[file] = path.read_text(errors="replace").splitlines() if path.is_file() else []
         text = sources[file]
-        python = python_line(text, number)
+        python = python_line(text, (events.callers and events.callers[place]) or number)
         lines.append(Line(api, file, number, text[number - 1].strip() if 0 < number <= len(text) else "", python,
                           PIPES[pipes[place]], int(counts[place]), float(cycles[place]), float(exposed[place]),
                           int(moved[place])))  # fmt: skip

@@ -31,6 +31,8 @@ class Finding:
         byte_range: the bytes of that buffer, [begin, end), or None.
         other_line, other_file: for races, the access that came first; else 0 and "".
         count: how often, over all blocks.
+        caller_line: where the call is in a function whose calls are followed (`build`'s `follow`), the line that calls
+            that function; else 0.
         python: the line of Python that the instruction comes from, such as "demo.py:24", where the source says so (the
             last comment `// file.py:line` above it); else "".
     """
@@ -46,10 +48,12 @@ class Finding:
     other_file: str = ""
     count: int = 1
     python: str = ""
+    caller_line: int = 0
 
     def __str__(self) -> str:
         python = f" ({self.python})" if self.python else ""
-        place = f"{self.kernel_file}:{self.kernel_line}{python}: " if self.kernel_line else ""
+        called = f", called on line {self.caller_line}" if self.caller_line else ""
+        place = f"{self.kernel_file}:{self.kernel_line}{called}{python}: " if self.kernel_line else ""
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{place}{self.kind}: {self.message} [block {self.block}]{times}"
 
@@ -98,10 +102,12 @@ class Trace:
             `pieces`, the kernel's `argument` (arrays, then the workspace) and the `offset` in it of the first piece.
             The set and the wait of one flag have the same `serial`; for a queue's own flags `pipe` is that side's pipe.
         places: for each value of `place`, (API, file, line).
+        callers: for each, the line that calls the function it is in, where calls of that are followed; else 0.
     """
 
     steps: np.ndarray
     places: list[tuple[str, str, int]]
+    callers: Sequence[int] = ()
 
 
 class _Options(ctypes.Structure):
@@ -143,7 +149,7 @@ _FORMATS = {"float": "FLOAT", "half": "FLOAT16", "bfloat16_t": "BF16", "int8_t":
 
 def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] = (),
           defines: Mapping[str, object] | None = None, target: str = "ascend910b",
-          includes: Sequence[str | os.PathLike] = ()) -> "Library":
+          includes: Sequence[str | os.PathLike] = (), follow: Sequence[str] = ()) -> "Library":
     """Compiles an Ascend C source for the host.
 
     Args:
@@ -153,6 +159,8 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
         includes: headers to read before the source, such as the one that defines its tiling, which the CANN build
             generates from the host's code: the host's own header (BEGIN_TILING_DATA_DEF) will do.
+        follow: names of void functions of the source's own: what is found inside them is told by the line that calls them,
+            and the line of Python is the caller's.
 
     Returns:
         A Library. Results are cached on disk ($JASCEND_CACHE_DIR, else ~/.cache/jascend), by content.
@@ -180,7 +188,7 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
 
     def compiled(struct: str | None, after: str = "") -> Path:
         chosen = {"TWIN_TILING_STRUCT": struct} if struct else {}
-        return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch, after)
+        return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch, after, tuple(follow))
 
     return Library(path, known, _load_runtime(), structs, compiled)
 
@@ -276,7 +284,7 @@ class Library:
         """The finding with the line of Python that its instruction comes from."""
         if not finding.kernel_line:
             return finding
-        return replace(finding, python=_python_line(finding.kernel_file, finding.kernel_line))
+        return replace(finding, python=_python_line(finding.kernel_file, finding.caller_line or finding.kernel_line))
 
     def _object(self, entry: str, key: int) -> ctypes.CDLL:
         struct = self._structs.struct(entry, key)
@@ -318,13 +326,17 @@ _PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
 
 
 def _python_line(file: str, line: int) -> str:
-    """The last comment `// file.py:line` above a line of a source, or "" where there is none."""
+    """The last comment `// file.py:line` above a line of a source in its kernel, or "" where there is none."""
     try:
         lines = Path(file).read_text(errors="replace").splitlines()[:line]
     except OSError:
         return ""
-    marks = (_PYTHON_LINE.match(text) for text in reversed(lines))
-    return next((mark[1] for mark in marks if mark), "")
+    for text in reversed(lines):
+        if match := _PYTHON_LINE.match(text):
+            return match[1]
+        if text.startswith('extern "C"'):
+            break
+    return ""
 
 
 def _merge(raw: list[dict]) -> list[Finding]:
@@ -333,8 +345,9 @@ def _merge(raw: list[dict]) -> list[Finding]:
     for item in raw:
         extent = (item["begin"], item["end"]) if item["end"] > item["begin"] else None
         finding = Finding(item["kind"], item["message"], item["line"], item["file"], item["block"], item["buffer"],
-                          extent, item["other_line"], item["other_file"], item["count"])
-        key = (finding.kind, finding.kernel_file, finding.kernel_line, finding.other_file, finding.other_line)
+                          extent, item["other_line"], item["other_file"], item["count"], "", item["caller"])
+        key = (finding.kind, finding.kernel_file, finding.kernel_line, finding.other_file, finding.other_line,
+               finding.caller_line)
         if key in merged:
             first = merged[key]
             finding = Finding(**{**first.__dict__, "count": first.count + finding.count})
@@ -345,7 +358,8 @@ def _merge(raw: list[dict]) -> list[Finding]:
 def _trace(block: dict) -> Trace:
     """Takes the trace out of a block's report."""
     steps = np.frombuffer(bytes.fromhex(block.pop("trace")), TRACE_DTYPE)
-    return Trace(steps, [tuple(place) for place in block.pop("places")])
+    places = block.pop("places")
+    return Trace(steps, [tuple(place[:3]) for place in places], [place[3] for place in places])
 
 
 def _total(blocks: list[dict]) -> dict:

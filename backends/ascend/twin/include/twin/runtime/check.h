@@ -317,6 +317,11 @@ TWIN_API void VectorCounted() {
   s.vectorRead = s.sequence[PIPE_V];
   s.clocks[PIPE_S].Join(s.clocks[PIPE_V]);  // what it read was there
 }
+TWIN_API void CalledFrom(int line) {
+  State& s = *tls_core->state;
+  s.followed += line ? 1 : -1;
+  if (s.followed == (line ? 1 : 0)) s.caller = line;
+}
 TWIN_API void KernelInitialised() { tls_core->state->initialised = true; }
 
 TWIN_API void AtomicLock(bool lock) {

@@ -140,8 +140,8 @@ inline void WriteFinding(std::string& out, const Finding& f) {
   out += ",\"buffer\":";
   Quote(out, f.buffer);
   out +=
-      Text(",\"line\":%d,\"other_line\":%d,\"block\":%d,\"begin\":%llu,\"end\":%llu,\"count\":%llu}", f.line,
-           f.otherLine, f.block, (unsigned long long)f.begin, (unsigned long long)f.end, (unsigned long long)f.count);
+      Text(",\"line\":%d,\"other_line\":%d,\"caller\":%d,\"block\":%d,\"begin\":%llu,\"end\":%llu,\"count\":%llu}", f.line,
+           f.otherLine, f.caller, f.block, (unsigned long long)f.begin, (unsigned long long)f.end, (unsigned long long)f.count);
 }
 
 inline void WriteBlock(std::string& out, const State& s, int block) {
@@ -180,7 +180,7 @@ inline void WriteBlock(std::string& out, const State& s, int block) {
       Quote(out, place.api ? place.api : "");
       out += ',';
       Quote(out, place.file ? place.file : "");
-      out += Text(",%d]", place.line);
+      out += Text(",%d,%d]", place.line, place.caller);
     }
     out += "],\"trace\":\"";  // the steps' bytes in hexadecimal
     const uint8_t* bytes = reinterpret_cast<const uint8_t*>(s.trace.data());

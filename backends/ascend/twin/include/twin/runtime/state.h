@@ -36,7 +36,7 @@ inline const char* PipeName(int pipe) {
 
 struct Finding {
   std::string kind, message, file, buffer, otherFile;
-  int line = 0, otherLine = 0, block = 0;
+  int line = 0, otherLine = 0, block = 0, caller = 0;
   uint64_t begin = 0, end = 0, count = 1;
 };
 
@@ -48,12 +48,14 @@ struct Clock {
   }
 };
 
-// Where an instruction stands, kept once per (API, file, line).
+// Where an instruction stands, kept once per (API, file, line, caller): where it is in a function of the source's own whose
+// calls are followed, also the line of the call.
 struct Place {
   const char* api;
   const char* file;
   int line;
   int pipe;
+  int caller;
   uint64_t instructions = 0, repeats = 0;  // issued from here
 };
 
@@ -163,6 +165,7 @@ struct Overwritten {
 struct State {
   Launch* launch = nullptr;
   bool autoSync = false, initialised = false, usesEvents = false;
+  int caller = 0, followed = 0;  // of calls that are followed: the line of the outermost, and how many are open
   Pages pages;
   uint8_t* ub = nullptr;
   uint8_t* valid = nullptr;  // 1 where UB holds something the kernel put there
@@ -278,7 +281,8 @@ inline std::string Text(const char* format, ...) {
 // Records a finding, or counts it with the one of the same kind at the same lines.
 inline bool AddFinding(State& s, const char* kind, Site site, int otherLine, const char* otherFile) {
   std::string key =
-      std::string(kind) + '|' + site.file + '|' + std::to_string(site.line) + '|' + std::to_string(otherLine);
+      std::string(kind) + '|' + site.file + '|' + std::to_string(site.line) + '|' + std::to_string(otherLine) +
+      '|' + std::to_string(s.caller);
   auto [it, fresh] = s.findingIndex.emplace(key, s.findings.size());
   if (!fresh) {
     ++s.findings[it->second].count;
@@ -288,6 +292,7 @@ inline bool AddFinding(State& s, const char* kind, Site site, int otherLine, con
   finding.kind = kind;
   finding.file = site.file;
   finding.line = site.line;
+  finding.caller = s.caller;
   finding.otherLine = otherLine;
   finding.otherFile = otherFile ? otherFile : "";
   finding.block = tls_core->block;
@@ -313,9 +318,10 @@ inline void Note(State& s, const char* kind, Site site, std::string message, std
 
 inline uint32_t PlaceOf(State& s, const char* api, pipe_t pipe, Site site) {
   uint64_t key = (uint64_t(reinterpret_cast<uintptr_t>(site.file)) * 1000003u + uint64_t(site.line)) * 1000003u +
-                 uint64_t(reinterpret_cast<uintptr_t>(api)) * 8 + uint64_t(pipe);
+                 uint64_t(reinterpret_cast<uintptr_t>(api)) * 8 + uint64_t(pipe) +
+                 uint64_t(s.caller) * 0x9e3779b97f4a7c15ull;
   auto [it, fresh] = s.placeIndex.emplace(key, uint32_t(s.places.size()));
-  if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe, 0, 0});
+  if (fresh) s.places.push_back(Place{api, site.file, site.line, pipe, s.caller, 0, 0});
   return it->second;
 }
 
