@@ -25,6 +25,7 @@ import jascend.dialect
 from mlir import ir
 
 from .diagnostics import Diagnostic, Position, Remarks, check_expected, collect, render
+from .differences import differences
 from .pipeline import (
     UPSTREAM_PASSES,
     Element,
@@ -34,6 +35,7 @@ from .pipeline import (
     Timing,
     UnknownPassError,
     ir_dumper,
+    reproducer,
     run_pipeline,
 )
 from .registry import PassInfo, PluginError, all_passes, find_pass, load_plugin
@@ -52,6 +54,9 @@ _FLAGS: dict[str, dict] = {
     "--split-input-file": {"action": "store_true", "help": f"process the parts between '{_SPLIT_MARKER}' lines alone"},
     "--print-ir-after-all": {"action": "store_true", "help": "print the IR after every pass to stderr"},
     "--mlir-timing": {"action": "store_true", "help": "print the time that each pass took to stderr"},
+    "--interpret": {"action": "store_true", "help": "run kernels on tiles before and after the passes, and compare"},
+    "--seed": {"metavar": "N", "type": int, "default": 0, "help": "of the arrays that --interpret makes"},
+    "--reproducer": {"metavar": "FILE", "help": "where to save the input and the pipeline if a pass fails"},
     "--mlir-print-debuginfo": {"action": "store_true", "help": "print locations"},
     "--mlir-print-op-generic": {"action": "store_true", "help": "print the generic form"},
     "--mlir-print-local-scope": {"action": "store_true", "help": "print without aliases"},
@@ -138,7 +143,10 @@ class _Session:
         with collect(context) as found:
             try:
                 module = self.timed("Parser", _parse, text, file, context)
-                output = self.transform(module, remarks).operation.get_asm(**self.asm_options).rstrip("\n") + "\n"
+                result = self.transform(module, remarks)
+                output = result.operation.get_asm(**self.asm_options).rstrip("\n") + "\n"
+                if self.arguments.interpret:
+                    found += self.timed("Interpreter", differences, module, result, self.arguments.seed)
             except PipelineError as error:
                 found += error.diagnostics
             except ir.MLIRError:
@@ -148,7 +156,12 @@ class _Session:
 
     def transform(self, module: ir.Module, remarks: Remarks) -> ir.Module:
         dump = ir_dumper(sys.stderr, **self.asm_options) if self.arguments.print_ir_after_all else None
-        return run_pipeline(module, self.pipeline, print_after_all=dump, timing=self.timing, remarks=remarks)
+        try:
+            return run_pipeline(module, self.pipeline, print_after_all=dump, timing=self.timing, remarks=remarks)
+        except PipelineError as error:
+            if self.arguments.reproducer is not None:
+                _write(reproducer(module, self.pipeline, error), self.arguments.reproducer)
+            raise
 
     @property
     def asm_options(self) -> dict[str, bool]:

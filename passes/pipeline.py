@@ -347,6 +347,13 @@ def run_pipeline(
     return result
 
 
+def reproducer(module: ir.Module, pipeline: str | Pipeline, error: PipelineError) -> str:
+    """A file that fails as a run did: the module that went in, and in its first line the command."""
+    text = str(Pipeline.parse(pipeline) if isinstance(pipeline, str) else pipeline)
+    head = [f"// jascend-opt %s --pass-pipeline='{text}'", f"// fails in pass '{error.pass_name}'"]
+    return "\n".join(head) + "\n\n" + module.operation.get_asm(enable_debug_info=True)
+
+
 def _copy(module: ir.Module) -> ir.Module:
     source = module.operation
     copy = ir.Module.create(source.location)

@@ -41,8 +41,8 @@ func.func @chunks(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %n: index)
 func.func @certain(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
-  %c65536 = arith.constant 65536 : index
-  scf.for %i = %c0 to %c65536 step %c4096 {
+  %c8192 = arith.constant 8192 : index
+  scf.for %i = %c0 to %c8192 step %c4096 {
     %a = "tile.load"(%x, %i, %c4096) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
     %e = math.exp %a : tensor<4096xf32>
     %l = math.log %e : tensor<4096xf32>
@@ -61,8 +61,8 @@ func.func @certain(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">) attribute
 func.func @carries_more(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %zero: f32) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
-  %c65536 = arith.constant 65536 : index
-  %total = scf.for %i = %c0 to %c65536 step %c4096 iter_args(%sum = %zero) -> f32 {
+  %c8192 = arith.constant 8192 : index
+  %total = scf.for %i = %c0 to %c8192 step %c4096 iter_args(%sum = %zero) -> f32 {
     %a = "tile.load"(%x, %i, %c4096) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
     %e = math.exp %a : tensor<4096xf32>
     %part = "tile.reduce"(%e) {kind = "add", group = 4096 : i64} : (tensor<4096xf32>) -> tensor<1xf32>
@@ -84,8 +84,8 @@ func.func @carries_more(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %zer
 func.func @own_memory_noop(%x: memref<?xf32, "gm">) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
-  %c65536 = arith.constant 65536 : index
-  scf.for %i = %c0 to %c65536 step %c4096 {
+  %c8192 = arith.constant 8192 : index
+  scf.for %i = %c0 to %c8192 step %c4096 {
     %a = "tile.load"(%x, %i, %c4096) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
     %e = math.exp %a : tensor<4096xf32>
     "tile.store"(%e, %x, %i, %c4096) : (tensor<4096xf32>, memref<?xf32, "gm">, index, index) -> ()
@@ -103,8 +103,8 @@ func.func @place_from_data_noop(%x: memref<?xf32, "gm">, %where: memref<?xi32, "
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %c4096 = arith.constant 4096 : index
-  %c65536 = arith.constant 65536 : index
-  %end = scf.for %i = %c0 to %c65536 step %c4096 iter_args(%at = %c0) -> index {
+  %c8192 = arith.constant 8192 : index
+  %end = scf.for %i = %c0 to %c8192 step %c4096 iter_args(%at = %c0) -> index {
     %a = "tile.load"(%x, %at, %c4096) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
     %e = math.exp %a : tensor<4096xf32>
     %value = "tile.extract"(%e, %c8) : (tensor<4096xf32>, index) -> f32
@@ -126,11 +126,11 @@ func.func @not_worth_it_noop(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">)
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %c4096 = arith.constant 4096 : index
-  %c1000000 = arith.constant 1000000 : index
-  scf.for %i = %c0 to %c1000000 step %c8 {
+  %c8192 = arith.constant 8192 : index
+  scf.for %i = %c0 to %c8192 step %c8 {
     %a = "tile.load"(%x, %i, %c8) : (memref<?xf32, "gm">, index, index) -> tensor<8xf32>
     %value = "tile.extract"(%a, %c0) : (tensor<8xf32>, index) -> f32
-    scf.for %j = %c0 to %c1000000 step %c4096 {
+    scf.for %j = %c0 to %c8192 step %c4096 {
       %s = tensor.splat %value : tensor<4096xf32>
       %e = math.exp %s : tensor<4096xf32>
       "tile.store"(%e, %out, %i, %c8) : (tensor<4096xf32>, memref<?xf32, "gm">, index, index) -> ()
