@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import buffer_bytes, element_bytes
+from jascend.dialect.ascendc import buffer_bytes, bytes_of
 
 VIEW = "ascendc.view"
 
@@ -86,11 +86,11 @@ def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
     end = buffer_bytes(value) if touched is None else touched
     while value != root:
         view = value.owner.opview
-        step = element_bytes(ir.MemRefType(view.buffer.type).element_type)
+        element = ir.MemRefType(view.buffer.type).element_type
         offset = constant_index(view.offset)
-        halves = None if offset is not None else _turn(view, step)
+        halves = None if offset is not None else _turn(view, element)
         if offset is not None:
-            start, end = start + offset * step, end + offset * step
+            start, end = start + bytes_of(offset, element), end + bytes_of(offset, element)
         elif halves is not None and turn is None:
             turn = halves
         else:  # anywhere in what it is a view of
@@ -106,17 +106,17 @@ def constant_index(value: ir.Value) -> int | None:
     return owner.attributes["value"].value
 
 
-def _turn(view, step: int) -> Turn | None:
+def _turn(view, element: ir.Type) -> Turn | None:
     """The turn of a view at `slot * length`, where the viewed buffer has two times `length` elements."""
     owner = view.offset.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.muli":
         return None
     slot, length = owner.operands
     elements = constant_index(length)
-    if elements is None or elements * step * 2 != buffer_bytes(view.buffer):
+    if elements is None or bytes_of(elements * 2, element) != buffer_bytes(view.buffer):
         return None
     found = _slot(slot)
-    return found and Turn(*found, elements * step)
+    return found and Turn(*found, bytes_of(elements, element))
 
 
 def _slot(value: ir.Value) -> tuple[ir.Operation, int, int] | None:

@@ -33,6 +33,11 @@ def element_bytes(element: ir.Type) -> int:
     return bits // 8
 
 
+def bytes_of(count: int, element: ir.Type) -> int:
+    """Bytes of so many elements of a buffer."""
+    return count * _BITS[str(element)] // 8
+
+
 def element_bytes_of(buffer: ir.Value) -> int:
     return element_bytes(ir.MemRefType(buffer.type).element_type)
 
@@ -52,7 +57,7 @@ def buffer_length(buffer: ir.Value) -> int:
 
 def buffer_bytes(buffer: ir.Value) -> int:
     """Bytes of a UB buffer."""
-    return buffer_length(buffer) * _BITS[element_of(buffer)] // 8
+    return bytes_of(buffer_length(buffer), ir.MemRefType(buffer.type).element_type)
 
 
 def element_of(value: ir.Value) -> str:

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from mlir import ir
+
 from ..definition import Attribute, Op, Operand, Result, VerifyError
-from .common import BLOCK, DST, SRC, buffer_bytes, buffer_length, constant_of, element_bytes_of, element_of, in_space, same_lengths
+from .common import (
+    BLOCK,
+    DST,
+    SRC,
+    buffer_bytes,
+    buffer_length,
+    bytes_of,
+    constant_of,
+    element_bytes_of,
+    element_of,
+    in_space,
+    same_lengths,
+)
 
 
 def _verify_local_tensor(op) -> None:
@@ -17,7 +31,7 @@ def _verify_view(op) -> None:
     offset = constant_of(op.offset)
     if offset is None:
         return
-    start = offset * element_bytes_of(op.buffer)
+    start = bytes_of(offset, ir.MemRefType(op.buffer.type).element_type)
     if start % BLOCK or start < 0 or start + buffer_bytes(op.value) > buffer_bytes(op.buffer):
         raise VerifyError(
             f"{buffer_bytes(op.value)} bytes from byte {start} on: a view starts at a multiple of {BLOCK} bytes and ends "

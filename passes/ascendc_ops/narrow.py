@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mlir import ir
 
-from ..builder import name_of
 from .lowering import Lowering, element_of, length_of, lowers
 
 _EIGHT_BITS = {"f8E4M3FN": "CAST_RINT", "f8E5M2": "CAST_RINT", "ui8": "CAST_ROUND"}
@@ -16,22 +15,13 @@ def quantize(low: Lowering, op: ir.Operation) -> None:
     form = str(element_of(op.results[0]))
     x = low.of(op.operands[0])
     if form in _LIMITS:
-        _integers(low, low.result(op) if form == "i8" else _nibbles(low, op)[1], x, *_LIMITS[form])
+        _integers(low, low.result(op), x, *_LIMITS[form])
     elif form == "f4E2M1FN":
-        _four_bits(low, _nibbles(low, op)[0], x)
+        _four_bits(low, low.result(op), x)
     elif low.target.npu_arch != 3510:
         low.refuse(op, f"{low.target.name} has no conversion from f32 to {'HiFloat8' if form == 'ui8' else form}")
     else:
         low.emit("Cast", low.result(op), x, round_mode=_EIGHT_BITS[form])
-
-
-def _nibbles(low: Lowering, op: ir.Operation) -> tuple[ir.Value, ir.Value]:
-    """The buffer of a result of which two elements share a byte: as bytes, and as what it holds."""
-    value = op.results[0]
-    count = length_of(value)
-    codes = low.buffer(count // 2, ir.IntegerType.get_unsigned(8), name_of(value) or "codes")
-    low.buffers[value] = low.view(codes, 0, count, element_of(value))
-    return codes, low.buffers[value]
 
 
 def _integers(low: Lowering, result: ir.Value, x: ir.Value, least: float, most: float) -> None:
@@ -48,7 +38,7 @@ def _integers(low: Lowering, result: ir.Value, x: ir.Value, least: float, most: 
     low.emit("Cast", result, halves, round_mode="CAST_RINT")
 
 
-def _four_bits(low: Lowering, codes_of_two: ir.Value, x: ir.Value) -> None:
+def _four_bits(low: Lowering, result: ir.Value, x: ir.Value) -> None:
     """By arithmetic, as no product converts float32 to E2M1: the code of a magnitude m is the least of round(2 m),
     round(m) + 2, round(m / 2) + 4 and 7, each of which is right in its range and too large outside of it."""
     b, count = low.b, length_of(x)
@@ -76,4 +66,4 @@ def _four_bits(low: Lowering, codes_of_two: ir.Value, x: ir.Value) -> None:
     low.emit("Add", even, even, odd)
     halves = low.buffer(count // 2, ir.F16Type.get(), "halves")
     low.emit("Cast", halves, even, round_mode="CAST_RINT")
-    low.emit("Cast", codes_of_two, halves, round_mode="CAST_RINT")
+    low.emit("Cast", low.view(result, 0, count // 2, ir.IntegerType.get_unsigned(8)), halves, round_mode="CAST_RINT")
