@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jascend.backends.ascend import compile as backend
-from jascend.backends.ascend import project, report, twin
+from jascend.backends.ascend import cache, project, report, twin
 from jascend.backends.ascend.plan import Launch
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
@@ -165,7 +165,8 @@ def _write(program: Program, directory, kind: str) -> Path:
 
 
 def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwargs) -> Program:  # noqa: A001
-    """Compiles a function for an Ascend product.
+    """Compiles a function for an Ascend product. The result is kept on disk, under `JASCEND_CACHE_DIR` or
+    `~/.cache/jascend`, and found again for the same graph, target, plugins and version of jascend.
 
     Args:
       fn: a function of arrays, plain or jitted.
@@ -188,10 +189,13 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
         raise Unsupported("compile", "target", str(error)) from None
     plugin_passes = [name for plugin in plugins for name in load_plugin(plugin)]
     traced = trace(fn, args, kwargs)
+    name = identifier(traced.name)
+
+    def build() -> backend.Compiled:
+        return backend.compile_module(parse(traced), product, name=name, plugin_passes=plugin_passes)
+
     try:
-        compiled = backend.compile_module(
-            parse(traced), product, name=identifier(traced.name), plugin_passes=plugin_passes
-        )
+        compiled = cache.compiled(traced.text, target, name, plugins, build)
     except PipelineError as error:
         raise Unsupported("compile", None, f"{traced.name} cannot be compiled for {target}:\n{error}") from error
     return Program(traced, compiled, target)

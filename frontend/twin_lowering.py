@@ -108,7 +108,7 @@ def _kernels_of(primitive, avals, params, target: str):
     that calls it, which findings name."""
     # Not before they are needed: operators must not wait for MLIR and the compiler to load.
     from jascend.backends.ascend import compile as backend
-    from jascend.backends.ascend import project
+    from jascend.backends.ascend import cache, project
     from jascend.backends.ascend.plan import Launch
     from jascend.backends.ascend.targets import target as target_of
     from jascend.crossing import parse, trace
@@ -125,7 +125,10 @@ def _kernels_of(primitive, avals, params, target: str):
     product = target_of(target)
     specs = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals)
     try:
-        compiled = backend.compile_module(parse(trace(operator, specs, {})), product, name="operator")
+        traced = trace(operator, specs, {})
+        compiled = cache.compiled(
+            traced.text, target, "operator", (), lambda: backend.compile_module(parse(traced), product, name="operator")
+        )
     except PipelineError as error:
         message = f"no kernel can be generated for it on {target}, as ja.lowering('twin') asks:\n{error}"
         raise Unsupported(primitive.name, None, message) from error

@@ -1,0 +1,90 @@
+"""Compiled programs on disk, by content.
+
+The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents, the
+sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so processes
+that compile the same program at the same time each leave a complete one. It starts with a hash of the rest: one that was
+cut short or changed is compiled anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jascend.dialect
+import jascend.passes
+
+from .twin.toolchain import cache_directory
+
+_DIGEST = 32  # bytes
+_MLIR = "xtc-mlir-python-bindings"
+
+
+def compiled(text: str, target: str, name: str, plugins: Sequence[str | os.PathLike], build: Callable[[], Any]) -> Any:
+    """What `build()` makes of a module's text; from disk, where an equal one was made before."""
+    entry = cache_directory() / "programs" / key(text, target, name, plugins)
+    found = _read(entry)
+    if found is None:
+        found = build()
+        _write(entry, found)
+    return found
+
+
+def key(text: str, target: str, name: str, plugins: Sequence[str | os.PathLike]) -> str:
+    digest = hashlib.sha256()
+    parts = (_compiler().encode(), target.encode(), name.encode(), *(Path(p).read_bytes() for p in plugins), text.encode())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _compiler() -> str:
+    """Hash of the compiler's sources as this process has them."""
+    digest = hashlib.sha256()
+    backend = Path(__file__).parent
+    roots = [Path(jascend.dialect.__file__).parent, Path(jascend.passes.__file__).parent, backend / "codegen"]
+    for root in roots:
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(backend.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    try:
+        digest.update(metadata.version(_MLIR).encode())
+    except metadata.PackageNotFoundError:  # another provider of the bindings
+        pass
+    return digest.hexdigest()
+
+
+def _read(entry: Path) -> Any | None:
+    try:
+        data = entry.read_bytes()
+    except OSError:
+        return None
+    head, body = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(body).digest() != head:
+        return None
+    return pickle.loads(body)
+
+
+def _write(entry: Path, value: Any) -> None:
+    """A directory that cannot be written to is no error: the next process compiles again."""
+    body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".", dir=entry.parent)
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(body).digest() + body)
+        os.replace(temporary, entry)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
