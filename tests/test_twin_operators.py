@@ -97,32 +97,6 @@ def test_the_frameworks_bytes_of_ub_are_there_but_not_the_kernels(tmp_path):
     assert {finding.kind for finding in run.findings} == {"ub-capacity"} and (y == 3).all()
 
 
-COUNTED = entry("counted", 1, """  InitSocState();
-  LocalTensor<float> f(TPosition::VECCALC, 0, 64), g(TPosition::VECCALC, 256, 64), h(TPosition::VECCALC, 512, 64);
-  LocalTensor<uint32_t> bits(TPosition::VECCALC, 1024, 8);
-  Duplicate(f, 1.0f, 64);
-  Duplicate(bits, uint32_t(5), 8);
-  PipeBarrier<PIPE_V>();
-  Adds(h, f, 1.0f, 64);
-  uint64_t kept = 0;
-  GatherMask(g, f, bits, true, 64, GatherMaskParams{1, 1, 8, 8}, kept);
-  f.SetValue(kept, 2.0f);
-  bits.SetValue(0, 0);
-  SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0);
-  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 8);
-  y.SetValue(0, kept);
-  y.SetValue(1, g.GetValue(0));""")
-
-
-def test_a_count_on_the_scalar_unit_follows_the_vector_units_reads(tmp_path):
-    lib = build(tmp_path, COUNTED + COUNTED.replace("counted", "unordered").replace(
-        "  SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0);\n", ""))
-    y = np.zeros(8, np.float32)
-    assert lib.launch("counted", [y], blocks=1).findings == [] and list(y[:2]) == [4, 1]
-    (finding,) = lib.launch("unordered", [y], blocks=1).findings  # what it wrote may still be under way
-    assert finding.kind == "missing-sync" and "reads" in finding.message
-
-
 VECTORS = entry("vectors", 1, """  InitSocState();
   LocalTensor<float> f(TPosition::VECCALC, 0, 64), g(TPosition::VECCALC, 256, 64);
   Duplicate(f, 1.0f, 64);

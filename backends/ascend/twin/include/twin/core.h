@@ -134,7 +134,6 @@ TWIN_API void BlocksBarrier(int32_t blocks, Site site);        // SyncAll; block
 TWIN_API void CrossFlagSet(pipe_t pipe, int id, Site site);     // CrossCoreSetFlag and -WaitFlag, of all blocks
 TWIN_API void CrossFlagWait(int id, Site site);
 TWIN_API void CleanCache(uint64_t address, bool entire);       // DataCacheCleanAndInvalid
-TWIN_API void VectorCounted();  // the scalar unit has a count that the last vector instruction made
 TWIN_API void CalledFrom(int line);  // around a call of one of the source's own functions that is followed; 0 after it
 TWIN_API void KernelInitialised();                             // InitSocState or a TPipe
 

@@ -83,7 +83,6 @@ TWIN_OUTLINE void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& sr
   rsvdCnt = twin::Compact(call, dst, src0, reduceMode, mask, params, readable, [=](uint32_t r, uint32_t i) {
     return uint32_t(bits[r * step + i / 8] >> (i % 8)) & 1;
   });
-  twin::VectorCounted();
 }
 
 template <typename T, GatherMaskMode mode = defaultGatherMaskMode>
@@ -98,7 +97,6 @@ TWIN_OUTLINE void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& sr
   uint32_t byte = twin::PatternByte(src1Pattern);
   rsvdCnt = twin::Compact(call, dst, src0, reduceMode, mask, params, true,
                           [=](uint32_t, uint32_t i) { return (byte >> (i % 8)) & 1; });
-  twin::VectorCounted();
 }
 
 // dst[i] = the element at byte srcBaseAddr + srcOffset[i] of src.

@@ -160,13 +160,11 @@ TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sr
                     uint32_t sortedNum[4], uint16_t validBit, const int32_t repeatTime,
                     twin::Site site = twin::Site::Here()) {
   MrgSort(dst, src, MrgSort4Info(elementCountList, isExhaustedSuspension, validBit, uint16_t(repeatTime)), site);
-  twin::VectorCounted();
   for (int i = 0; i < 4; ++i) sortedNum[i] = twin::ThisCore().mergeCounts[i];
 }
 
 // How many pairs the last MrgSort used of each list.
 inline void GetMrgSortResult(uint16_t& list1, uint16_t& list2, uint16_t& list3, uint16_t& list4) {
-  twin::VectorCounted();
   const uint16_t* counts = twin::ThisCore().mergeCounts;
   list1 = counts[0];
   list2 = counts[1];

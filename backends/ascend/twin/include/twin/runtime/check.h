@@ -234,7 +234,7 @@ struct Checker {
     uint32_t place = PlaceOf(s, call.api, call.pipe, call.site);
     Count(place, repeats);
     Instruction instruction{
-        call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe), s.vectorRead};
+        call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe)};
     for (int pass = 0; pass < 2; ++pass)  // all reads before any write
       for (int k = 0; k < call.count_; ++k) {
         const Operand& o = call.operands_[k];
@@ -312,16 +312,6 @@ TWIN_API void NewLocal(uint64_t, uint64_t high, Site site) {
        Text("a LocalTensor ends at UB byte %llu, and UB has %u", (unsigned long long)high, tls_core->ubBytes), "UB");
 }
 
-TWIN_API void VectorCounted() {
-  State& s = *tls_core->state;
-  s.vectorRead = s.sequence[PIPE_V];
-  s.clocks[PIPE_S].Join(s.clocks[PIPE_V]);  // what it read was there
-}
-TWIN_API void CalledFrom(int line) {
-  State& s = *tls_core->state;
-  s.followed += line ? 1 : -1;
-  if (s.followed == (line ? 1 : 0)) s.caller = line;
-}
 TWIN_API void KernelInitialised() { tls_core->state->initialised = true; }
 
 TWIN_API void AtomicLock(bool lock) {

@@ -7,8 +7,7 @@
 // issue.
 //
 // Two accesses to the same bytes, one of them a write, must be ordered; a read by the scalar unit is complete before
-// anything later is issued, and so are those of vector instructions once the scalar unit has a count that a later one
-// made (GatherMask, MrgSort). Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
+// anything later is issued. The count that GatherMask gives to the scalar unit orders nothing that is documented. Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
 #pragma once
 #include "twin/runtime/state.h"
 
@@ -65,13 +64,11 @@ struct Instruction {
   Site site;
   uint32_t sequence, place;
   const Clock* clock;
-  uint32_t vectorRead;
 };
 
 inline bool Ordered(const Instruction& i, int pipe, uint32_t sequence, bool otherWrite) {
   if (sequence == i.sequence && pipe == i.pipe) return true;  // the instruction itself
   if (pipe == PIPE_S && (!otherWrite || i.pipe == PIPE_S)) return true;
-  if (pipe == PIPE_V && !otherWrite && sequence <= i.vectorRead) return true;
   return sequence <= i.clock->at[pipe];
 }
 

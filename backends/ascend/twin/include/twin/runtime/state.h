@@ -181,7 +181,6 @@ struct State {
   std::unordered_map<uint64_t, uint32_t> placeIndex;
   Clock clocks[kPipes];
   uint32_t sequence[kPipes] = {};
-  uint32_t vectorRead = 0;  // vector instructions up to this one have read their operands, and the scalar unit knows
   // By granule of UB, reads for V, MTE2 and MTE3; the pipe of a write is its place's.
   Access* writes = nullptr;
   Access* reads[kPipes] = {};
