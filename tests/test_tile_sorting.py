@@ -203,6 +203,33 @@ def test_scatter_is_refused_where_there_is_none():
         source(scattering(64, 128, "f32"), "ascend910b")
 
 
+def test_scatter_into_a_carried_tile():
+    """Rounds of a loop write into one buffer."""
+    tile, indices = "tensor<64xf32>", "tensor<32xi32>"
+    text = kernel(
+        load("x", 32, "f32")
+        + load("i", 32, "i32")
+        + f"""
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %step = arith.constant dense<32> : {indices}
+        %zeros = arith.constant dense<0.0> : {tile}
+        %v, %last = scf.for %n = %c0 to %c2 step %c1 iter_args(%into = %zeros, %at = %i) -> ({tile}, {indices}) {{
+          %w = "tile.scatter"(%x, %at, %into) : (tensor<32xf32>, {indices}, {tile}) -> {tile}
+          %next = arith.xori %at, %step : {indices}
+          scf.yield %w, %next : {tile}, {indices}
+        }}"""
+        + store("v", 64, "f32"),
+        x_gm="32xf32", i_gm="32xi32", v_out="64xf32",
+    )  # fmt: skip
+    x = values(32, np.float32)
+    at = np.random.default_rng(4).permutation(32).astype(np.int32)
+    (v,) = agree(text, [x, at], targets=["ascend950"])
+    np.testing.assert_array_equal(v[at], x)
+    np.testing.assert_array_equal(v[at + 32], x)
+    assert source(text, "ascend950").source.count("DataCopy(") <= 1
+
+
 @pytest.mark.parametrize("first", [0, 1, 63, 64, 200, 255, None])
 def test_find_first(first):
     count = 256

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from .lowering import Lowering
 
 _VIEWS = ("tensor.extract_slice", "arith.bitcast")
-_ELSEWHERE = ("scf.for", "scf.while", "scf.if", "tensor.insert_slice", *_VIEWS)  # make no buffer of their own
+_ELSEWHERE = ("scf.for", "scf.while", "scf.if", "tensor.insert_slice", "tile.scatter", *_VIEWS)  # make no buffer of their own
 # One instruction each, lane by lane: they may write what they read.
 _IN_PLACE = frozenset(
     "arith.addf arith.subf arith.mulf arith.divf arith.maximumf arith.minimumf arith.addi arith.subi arith.muli "
-    "arith.maxsi arith.minsi arith.negf math.exp math.log math.sqrt math.absf".split()
+    "arith.maxsi arith.minsi arith.andi arith.ori arith.shli arith.shrsi arith.shrui arith.negf math.exp math.log math.sqrt "
+    "math.absf".split()
 )
 
 
@@ -276,13 +277,19 @@ def extract_slice(low: Lowering, op: ir.Operation) -> None:
     low.buffers[op.results[0]] = low.view(low.of(op.operands[0]), offset_of(low, op), count)
 
 
-def insert_slice(low: Lowering, op: ir.Operation) -> None:
-    part, into = op.operands[0], op.operands[1]
+def updated(low: Lowering, op: ir.Operation, into: ir.Value) -> ir.Value:
+    """The buffer of an op's result, with what is in `into`: in place where nothing reads that later."""
     own = _own_buffer(low, into)
     if own is None or not _may_overwrite(low, into, op):
         own = low.like(into, name_of(op.results[0]) or name_of(into) or "updated")
         low.emit("Copy", own, low.of(into))
     low.buffers[op.results[0]] = own
+    return own
+
+
+def insert_slice(low: Lowering, op: ir.Operation) -> None:
+    part, into = op.operands[0], op.operands[1]
+    own = updated(low, op, into)
     if part in low.inserted:
         return
     length = ir.RankedTensorType(part.type).get_dim_size(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from . import carried
 from .lowering import Lowering, element_of, length_of, lowers
 from .vector import write_ramp
 
@@ -87,20 +88,8 @@ def scatter(low: Lowering, op: ir.Operation) -> None:
     if low.target.npu_arch != 3510:
         low.refuse(op, f"'tile.scatter' needs the instruction Scatter, which {low.target.name} does not have")
     x, indices, into = op.operands
-    if _is_last_use(low, op, into):
-        value = low.buffers[op.results[0]] = low.of(into)
-    else:
-        value = low.result(op)
-        low.emit("Copy", value, low.of(into))
+    value = carried.updated(low, op, into)
     low.emit("Scatter", value, low.of(x), _byte_offsets(low, indices, element_of(x)))
-
-
-def _is_last_use(low: Lowering, op: ir.Operation, tile: ir.Value) -> bool:
-    """Whether nothing but `op` will see the buffer of a tile."""
-    owner, buffer = tile.owner, low.of(tile)
-    if isinstance(owner, ir.Block) or isinstance(buffer.owner, ir.Block) or buffer.owner.name != "ascendc.local_tensor":
-        return False
-    return owner.operation.block == op.block and len(list(tile.uses)) == 1
 
 
 def _ramp(low: Lowering, op: ir.Operation, count: int) -> ir.Value:
