@@ -312,6 +312,11 @@ TWIN_API void NewLocal(uint64_t, uint64_t high, Site site) {
        Text("a LocalTensor ends at UB byte %llu, and UB has %u", (unsigned long long)high, tls_core->ubBytes), "UB");
 }
 
+TWIN_API void CalledFrom(int line) {
+  State& s = *tls_core->state;
+  s.followed += line ? 1 : -1;
+  if (s.followed == (line ? 1 : 0)) s.caller = line;
+}
 TWIN_API void KernelInitialised() { tls_core->state->initialised = true; }
 
 TWIN_API void AtomicLock(bool lock) {
