@@ -1,0 +1,86 @@
+"""How long the twin takes: building a kernel that nothing is cached of, and launching one on [8, 151936].
+
+`python benchmarks/twin.py`. The compiler's time counts alone in a cache of its own; launches are of the generated filter
+with a block a row of the product's 48 vector cores, as the best of a few. Bounds are what the project claims on two
+processors of 2024; the last column says whether this run keeps them.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import jascend as ja
+from jascend.backends.ascend import project, twin
+from jascend.backends.ascend.twin import toolchain
+
+ROWS, VOCABULARY, REPEATS = 8, 151936, 2
+SMALL = """#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void small(GM_ADDR x, GM_ADDR workspace, GM_ADDR tiling) {
+  InitSocState();
+  LocalTensor<float> f(TPosition::VECCALC, 0, 64);
+  Duplicate(f, 1.0f, 64);
+  PipeBarrier<PIPE_ALL>();
+}
+"""
+
+
+def seconds(run):
+    start = time.perf_counter()
+    result = run()
+    return time.perf_counter() - start, result
+
+
+def programs():
+    """The generated filter for [8, 151936]: its kernel."""
+    logits = jax.ShapeDtypeStruct((ROWS, VOCABULARY), np.float32)
+    p, k = jax.ShapeDtypeStruct((ROWS,), np.float32), jax.ShapeDtypeStruct((ROWS,), np.int32)
+    (kernel,) = ja.compile(ja.apply_top_k_top_p, logits, p, k).kernels
+    return kernel
+
+
+def main():
+    table = Table("what", "seconds", "at most", "kept")
+
+    def row(what, taken, bound):
+        table.add_row(what, f"{taken:.2f}", f"{bound:g}" if bound else "", "" if not bound else "yes" if taken <= bound else "no")
+
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["JASCEND_CACHE_DIR"] = directory
+        row("the runtime, once a version of the twin", seconds(toolchain.runtime_object)[0], None)
+        source = Path(directory) / "small.cpp"
+        source.write_text(SMALL)
+        row("a kernel of one instruction, nothing cached", seconds(lambda: twin.build(source))[0], 5)
+        row("the same, cached", seconds(lambda: twin.build(source))[0], None)
+        kernel = programs()
+        taken, library = seconds(lambda: project.build_for_twin(kernel, "ascend910b"))
+        row("the generated filter, nothing cached", taken, 5)
+
+        rng = np.random.default_rng(0)
+        logits = rng.normal(0, 3, (ROWS, VOCABULARY)).astype(np.float32)
+        p, k = np.full(ROWS, 0.9, np.float32), np.full(ROWS, 50, np.int32)
+        results = {}
+        for check, bound in [(False, 2), (True, 20)]:
+            best = np.inf
+            for _ in range(REPEATS):
+                out = np.empty_like(logits)
+                taken, run = seconds(lambda out=out, check=check: library.launch(
+                    kernel.name, [logits, p, k, out], tiling=kernel.tiling_bytes, blocks=kernel.blocks, check=check,
+                    workspace_bytes=kernel.workspace_bytes))  # fmt: skip
+                best = min(best, taken)
+                assert run.findings == [], run.describe()
+            results[check] = out
+            row(f"[{ROWS}, {VOCABULARY}], {'checked' if check else 'unchecked'}", best, bound)
+        assert np.array_equal(results[False], results[True])
+        assert np.array_equal(results[True], np.asarray(ja.apply_top_k_top_p(logits, p, k)))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
