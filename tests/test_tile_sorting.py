@@ -99,6 +99,42 @@ def test_the_longest_list():
     np.testing.assert_array_equal(x[w], v)
 
 
+def test_a_running_list():
+    """The 64 largest of a row that goes by in chunks: sorted, merged into the list so far, cut off."""
+    chunk, rows = 64, 4
+    scores_, indices, pairs, both = (f"tensor<{n}x{t}>" for n, t in ((chunk, "f32"), (chunk, "i32"), (128, "f32"), (256, "f32")))
+    text = kernel(
+        f"""
+        %c64 = arith.constant 64 : index
+        %end = arith.constant {rows * chunk} : index
+        %least = arith.constant dense<0xFF800000> : {scores_}
+        %ramp = "tile.iota"() : () -> {indices}
+        %none = "tile.sort"(%least, %ramp) {{run = 64 : i64}} : ({scores_}, {indices}) -> {pairs}
+        %list = scf.for %at = %c0 to %end step %c64 iter_args(%so_far = %none) -> ({pairs}) {{
+          %x = "tile.load"(%x_gm, %at, %c64) : (memref<{rows * chunk}xf32, "gm">, index, index) -> {scores_}
+          %first = arith.index_cast %at : index to i32
+          %firsts = tensor.splat %first : {indices}
+          %i = arith.addi %ramp, %firsts : {indices}
+          %new = "tile.sort"(%x, %i) {{run = 64 : i64}} : ({scores_}, {indices}) -> {pairs}
+          %empty = arith.constant dense<0.0> : {both}
+          %half = tensor.insert_slice %so_far into %empty[0] [128] [1] : {pairs} into {both}
+          %full = tensor.insert_slice %new into %half[128] [128] [1] : {pairs} into {both}
+          %merged = "tile.merge"(%full) {{run = 64 : i64, ways = 2 : i64}} : ({both}) -> {both}
+          %kept = tensor.extract_slice %merged[0] [128] [1] : {both} to {pairs}
+          scf.yield %kept : {pairs}
+        }}
+        %v, %w = "tile.unpack"(%list) : ({pairs}) -> ({scores_}, {indices})"""
+        + store("v", chunk, "f32")
+        + store("w", chunk, "i32"),
+        x_gm=f"{rows * chunk}xf32", v_out=f"{chunk}xf32", w_out=f"{chunk}xi32",
+    )  # fmt: skip
+    x = scores(rows * chunk)
+    v, w = agree(text, [x])
+    expected = by_hand(x, np.arange(len(x), dtype=np.int32), len(x))
+    np.testing.assert_array_equal(v, expected[0][:chunk])
+    np.testing.assert_array_equal(w, expected[1][:chunk])
+
+
 def test_unpack_of_what_is_used():
     text = source(sorting(64, 32).replace('"tile.store"(%v', '"tile.store"(%x'), "ascend910b").source
     assert text.count("GatherMask(") == 1
