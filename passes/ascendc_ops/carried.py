@@ -206,6 +206,8 @@ def _if(low: Lowering, op: ir.Operation) -> None:
     has_else = bool(types) or any(len(block.operations) > 1 or _changes(block, op, low, targets) for block in blocks[1:])
     new = scf.IfOp(op.operands[0], types, has_else=has_else, loc=low.b.loc(kept or None))
     _replace_results(op, new.operation)
+    if len(blocks) > 1 and not has_else:  # what it yields is where it belongs
+        blocks.pop().operations[0].operation.erase()
     bodies = [region.blocks[0] for region in new.operation.regions if len(region.blocks)]
     ends = [_move(old, body) for old, body in zip(blocks, bodies)]
     for body, end in zip(bodies, ends):
