@@ -116,10 +116,8 @@ def test_a_running_list():
           %firsts = tensor.splat %first : {indices}
           %i = arith.addi %ramp, %firsts : {indices}
           %new = "tile.sort"(%x, %i) {{run = 64 : i64}} : ({scores_}, {indices}) -> {pairs}
-          %empty = arith.constant dense<0.0> : {both}
-          %half = tensor.insert_slice %so_far into %empty[0] [128] [1] : {pairs} into {both}
-          %full = tensor.insert_slice %new into %half[128] [128] [1] : {pairs} into {both}
-          %merged = "tile.merge"(%full) {{run = 64 : i64, ways = 2 : i64}} : ({both}) -> {both}
+          %merged = "tile.merge_lists"(%so_far, %new) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}}
+            : ({pairs}, {pairs}) -> {both}
           %kept = tensor.extract_slice %merged[0] [128] [1] : {both} to {pairs}
           scf.yield %kept : {pairs}
         }}
@@ -133,6 +131,34 @@ def test_a_running_list():
     expected = by_hand(x, np.arange(len(x), dtype=np.int32), len(x))
     np.testing.assert_array_equal(v, expected[0][:chunk])
     np.testing.assert_array_equal(w, expected[1][:chunk])
+
+
+def test_lists_of_different_lengths():
+    body, start = "", 0
+    x = np.concatenate([np.sort(scores(n, n))[::-1] for n in (32, 64, 96)])
+    x = np.where(np.isnan(x), np.float32(9), x)
+    for number, n in enumerate((32, 64, 96)):
+        body += f"""
+        %x{number} = tensor.extract_slice %x[{start}] [{n}] [1] : tensor<192xf32> to tensor<{n}xf32>
+        %i{number} = tensor.extract_slice %i[{start}] [{n}] [1] : tensor<192xi32> to tensor<{n}xi32>
+        %p{number} = "tile.sort"(%x{number}, %i{number}) {{run = {n} : i64}} : (tensor<{n}xf32>, tensor<{n}xi32>) -> tensor<{2 * n}xf32>"""
+        start += n
+    text = kernel(
+        load("x", 192, "f32")
+        + load("i", 192, "i32")
+        + body
+        + """
+        %m = "tile.merge_lists"(%p0, %p1, %p2) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
+          : (tensor<64xf32>, tensor<128xf32>, tensor<192xf32>) -> tensor<384xf32>
+        %v, %w = "tile.unpack"(%m) : (tensor<384xf32>) -> (tensor<192xf32>, tensor<192xi32>)"""
+        + store("v", 192, "f32")
+        + store("w", 192, "i32"),
+        x_gm="192xf32", i_gm="192xi32", v_out="192xf32", w_out="192xi32",
+    )  # fmt: skip
+    v, w = agree(text, [x, np.arange(192, dtype=np.int32)])
+    expected = by_hand(x, np.arange(192, dtype=np.int32), 192)
+    np.testing.assert_array_equal(v, expected[0])
+    np.testing.assert_array_equal(w, expected[1])
 
 
 def test_unpack_of_what_is_used():

@@ -7,6 +7,8 @@ from .common import (
     DST,
     MAX_REPEATS,
     SRC,
+    SRC0,
+    SRC1,
     buffer_length,
     element_bytes_of,
     element_of,
@@ -50,6 +52,21 @@ def _verify_mrg_sort(op) -> None:
     lanes = 2 * op.run * op.ways * op.repeat
     if same_lengths(op, "dst", "src") != lanes:
         raise VerifyError(f"{op.repeat} times {op.ways} lists of {op.run} pairs are {lanes} lanes, got {buffer_length(op.src)}")
+
+
+def _verify_mrg_sort_lists(op) -> None:
+    names = [name for name in ("src0", "src1", "src2", "src3") if getattr(op, name) is not None]
+    if op.src3 is not None and op.src2 is None:
+        raise VerifyError("'src3' without 'src2'")
+    in_space(op, dst="ub", **dict.fromkeys(names, "ub"))
+    elements_of(op, ("f32",), "dst", *names)
+    for name in names:
+        pairs, odd = divmod(buffer_length(getattr(op, name)), 2)
+        if odd or not 1 <= pairs <= MAX_LIST:
+            raise VerifyError(f"'{name}' must have 1 to {MAX_LIST} pairs, got {buffer_length(getattr(op, name))} lanes")
+    lanes = sum(buffer_length(getattr(op, name)) for name in names)
+    if buffer_length(op.dst) != lanes:
+        raise VerifyError(f"'dst' must have {lanes} lanes, those of all lists, got {buffer_length(op.dst)}")
 
 
 def _verify_gather_mask(op) -> None:
@@ -120,6 +137,21 @@ SORTING = (
         ),
         description="A cycle for every 2 pairs.",
         verify=_verify_mrg_sort,
+        side_effects=True,
+        pipe="V",
+    ),
+    Op(
+        "mrg_sort_lists",
+        "`MrgSort(dst, {src0, src1, ...}, {lengths, false, valid, 1})`: lists from anywhere become one.",
+        operands=(
+            DST,
+            SRC0,
+            SRC1,
+            Operand("src2", "memref", "read", optional=True, role="in"),
+            Operand("src3", "memref", "read", optional=True, role="in"),
+        ),
+        description="A cycle for every 2 pairs.",
+        verify=_verify_mrg_sort_lists,
         side_effects=True,
         pipe="V",
     ),

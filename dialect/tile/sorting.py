@@ -51,6 +51,18 @@ def _verify_merge(op) -> None:
         raise VerifyError(f"the {count} lanes of 'pairs' are no multiple of {ways} runs of {run} pairs")
 
 
+def _verify_merge_lists(op) -> None:
+    if op.fourth is not None and op.third is None:
+        raise VerifyError("'fourth' without 'third'")
+    lists = [name for name in ("first", "second", "third", "fourth") if getattr(op, name) is not None]
+    _elements(op, ("f32",), *lists, "value")
+    for name in lists:
+        lanes = length_of(getattr(op, name))
+        if lanes % 8 or lanes > 2 * MAX_LIST:
+            raise VerifyError(f"'{name}' must have a multiple of 4 pairs up to {MAX_LIST}, got {lanes} lanes")
+    _lanes(op, "value", sum(length_of(getattr(op, name)) for name in lists), "those of all lists")
+
+
 def _verify_unpack(op) -> None:
     _elements(op, ("f32",), "pairs", "values")
     _elements(op, ("i32",), "indices")
@@ -116,6 +128,22 @@ SORTING = (
         results=(Result("value", "tensor", "2N x f32: lists of `run * ways` pairs"),),
         description="Stable: of equal scores the one in the earlier list comes first. On 910B half a cycle a pair.",
         verify=_verify_merge,
+    ),
+    Op(
+        "merge_lists",
+        "Merges two to four lists, which may differ in length, into one.",
+        operands=(
+            Operand("first", "tensor", "pairs, f32, in descending order"),
+            Operand("second", "tensor", "the same"),
+            Operand("third", "tensor", "the same", optional=True),
+            Operand("fourth", "tensor", "the same", optional=True),
+        ),
+        results=(Result("value", "tensor", "f32, as many lanes as all lists have"),),
+        description=(
+            f"Stable, as `tile.merge`. Lists have a multiple of 4 pairs, at most {MAX_LIST}. They are merged from where they "
+            "are, so a running list costs no copy but that of what is kept."
+        ),
+        verify=_verify_merge_lists,
     ),
     Op(
         "unpack",

@@ -54,6 +54,12 @@ def _merge(low: Lowering, dst: ir.Value, src: ir.Value, run: int, ways: int) -> 
         low.emit("MrgSort", to, of, run=run, ways=ways, repeat=1)
 
 
+@lowers("tile.merge_lists")
+def merge_lists(low: Lowering, op: ir.Operation) -> None:
+    lists = [low.of(operand) for operand in op.operands]
+    low.emit("MrgSortLists", low.result(op), *lists, *[None] * (4 - len(lists)))
+
+
 @lowers("tile.unpack")
 def unpack(low: Lowering, op: ir.Operation) -> None:
     """Even lanes are scores, odd ones indices."""

@@ -25,6 +25,12 @@ def _merge(_, op, pairs):
     return _sorted(pairs, op.opview.run * op.opview.ways)
 
 
+@function("tile.merge_lists")
+def _merge_lists(_, op, *lists):
+    pairs = np.concatenate(lists)
+    return _sorted(pairs, pairs.size // 2)
+
+
 @function("tile.unpack")
 def _unpack(_, op, pairs):
     return pairs[::2].copy(), pairs[1::2].copy().view(np.int32)

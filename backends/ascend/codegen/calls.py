@@ -282,6 +282,15 @@ def mrg_sort(out: Emitter, op: ir.Operation) -> None:
     out.put(f"MergeLists({dst}, {src}, {view.run}, {valid}, {view.repeat});")
 
 
+@prints("mrg_sort_lists")
+def mrg_sort_lists(out: Emitter, op: ir.Operation) -> None:
+    view = op.opview
+    lists = [source for source in (view.src0, view.src1, view.src2, view.src3) if source is not None]
+    names = ", ".join(out.text(source) for source in (*lists, *[lists[-1]] * (4 - len(lists))))
+    lengths = ", ".join(str(buffer_length(source) // 2) for source in lists) + ", 0" * (4 - len(lists))
+    out.put(f"MergeTogether({out.text(view.dst)}, MrgSortSrcList<float>({names}), {lengths}, {(1 << len(lists)) - 1});")
+
+
 @prints("gather_mask")
 def gather_mask(out: Emitter, op: ir.Operation) -> None:
     dst, src, pattern = op.operands

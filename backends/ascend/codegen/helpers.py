@@ -98,6 +98,15 @@ __aicore__ inline void MergeLists(
     MrgSort<float>(dst, lists, MrgSort4Info(lengths, false, valid, repeat));
 }
 """
+_MERGE_TOGETHER = """\
+// Lists of `n0`, `n1`, ... pairs become one list: 2, 3 or 4 of them for `valid` 3, 7 or 15.
+__aicore__ inline void MergeTogether(const LocalTensor<float> &dst, const MrgSortSrcList<float> &lists, uint16_t n0,
+    uint16_t n1, uint16_t n2, uint16_t n3, uint16_t valid)
+{
+    const uint16_t lengths[4] = {n0, n1, n2, n3};
+    MrgSort<float>(dst, lists, MrgSort4Info(lengths, false, valid, 1));
+}
+"""
 _GATHER_BY_PATTERN = """\
 // One element of two (patterns 1 and 2) or of four (3 to 6).
 template <typename T>
@@ -127,6 +136,7 @@ __aicore__ inline void AddLane(const LocalTensor<float> &dst, const LocalTensor<
 """
 _HELPERS = {
     "MergeLists(": _MERGE_LISTS,
+    "MergeTogether(": _MERGE_TOGETHER,
     "GatherByPattern(": _GATHER_BY_PATTERN,
     "SumFirst(": _SUM_FIRST,
     "AddLane(": _ADD_LANE,

@@ -83,6 +83,14 @@ func.func @invalid_merge_run(%p: memref<16384xf32, "ub">, %q: memref<16384xf32, 
 
 // -----
 
+func.func @invalid_lists(%p: memref<256xf32, "ub">, %q: memref<256xf32, "ub">) {
+  // expected-error@below {{'dst' must have 512 lanes, those of all lists, got 256}}
+  "ascendc.mrg_sort_lists"(%q, %p, %p) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (memref<256xf32, "ub">, memref<256xf32, "ub">, memref<256xf32, "ub">) -> ()
+  return
+}
+
+// -----
+
 func.func @invalid_merge_lanes(%p: memref<256xf32, "ub">, %q: memref<256xf32, "ub">) {
   // expected-error@below {{1 times 3 lists of 32 pairs are 192 lanes, got 256}}
   "ascendc.mrg_sort"(%q, %p) {repeat = 1 : i64, run = 32 : i64, ways = 3 : i64} : (memref<256xf32, "ub">, memref<256xf32, "ub">) -> ()

@@ -103,3 +103,19 @@ func.func @invalid_find_first(%x: tensor<64xi32>) {
   %0 = "tile.find_first"(%x) : (tensor<64xi32>) -> index
   return
 }
+
+// -----
+
+func.func @invalid_lists(%p: tensor<64xf32>) {
+  // expected-error@below {{'value' must have 128 elements, those of all lists, got 64}}
+  %0 = "tile.merge_lists"(%p, %p) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return
+}
+
+// -----
+
+func.func @invalid_list_length(%p: tensor<64xf32>, %q: tensor<12xf32>) {
+  // expected-error@below {{'second' must have a multiple of 4 pairs up to 4095, got 12 lanes}}
+  %0 = "tile.merge_lists"(%p, %q) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<64xf32>, tensor<12xf32>) -> tensor<76xf32>
+  return
+}

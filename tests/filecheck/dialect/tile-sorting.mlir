@@ -4,10 +4,12 @@
 // CHECK-LABEL: func.func @lists(
 // CHECK:         %[[PAIRS:.*]] = "tile.sort"(%arg0, %arg1) {run = 96 : i64} : (tensor<192xf32>, tensor<192xi32>) -> tensor<384xf32>
 // CHECK:         %[[ONE:.*]] = "tile.merge"(%[[PAIRS]]) {run = 96 : i64, ways = 2 : i64} : (tensor<384xf32>) -> tensor<384xf32>
+// CHECK:         "tile.merge_lists"(%[[PAIRS]], %[[ONE]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<384xf32>, tensor<384xf32>) -> tensor<768xf32>
 // CHECK:         "tile.unpack"(%[[ONE]]) : (tensor<384xf32>) -> (tensor<192xf32>, tensor<192xi32>)
 func.func @lists(%scores: tensor<192xf32>, %indices: tensor<192xi32>) {
   %pairs = "tile.sort"(%scores, %indices) {run = 96 : i64} : (tensor<192xf32>, tensor<192xi32>) -> tensor<384xf32>
   %one = "tile.merge"(%pairs) {run = 96 : i64, ways = 2 : i64} : (tensor<384xf32>) -> tensor<384xf32>
+  %all = "tile.merge_lists"(%pairs, %one) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<384xf32>, tensor<384xf32>) -> tensor<768xf32>
   %v, %i = "tile.unpack"(%one) : (tensor<384xf32>) -> (tensor<192xf32>, tensor<192xi32>)
   return
 }
