@@ -16,7 +16,9 @@ from .codegen.tiling import camel
 from .compile import Kernel
 from .plan import Launch
 
-_MSOPGEN_TYPES = {"float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int32": "int32"}
+_MSOPGEN_TYPES = {
+    "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int32": "int32", "int64": "int64", "bool": "bool",
+}  # fmt: skip
 
 
 def write(

@@ -10,9 +10,19 @@ _BLOCK = 32  # bytes
 _MAX_ROWS = 4095  # blocks of one copy
 
 
+# Elements in global memory that no instruction computes on, and what a load makes of each: the tile's element, and how many.
+LOADED_AS = {"i64": ("i32", 2), "i1": ("i8", 1)}
+
+
 def _verify_load(op) -> None:
-    length_of(op.value)
-    same_element(op.source, "source", op.value, "value")
+    length, source = length_of(op.value), str(element_of(op.source))
+    if source not in LOADED_AS:
+        same_element(op.source, "source", op.value, "value")
+        return
+    element, lanes = LOADED_AS[source]
+    if str(element_of(op.value)) != element or length % lanes:
+        multiple = f" a multiple of {lanes}" if lanes > 1 else ""
+        raise VerifyError(f"elements {source} are loaded as{multiple} {element}, got {op.value.type}")
 
 
 def _verify_store(op) -> None:
@@ -53,12 +63,12 @@ MEMORY = (
         operands=(
             Operand("source", "memref", "in memory space \"gm\""),
             Operand("offset", "index", "in elements, from the start of `source`"),
-            Operand("count", "index", "valid elements; at most the tile's length"),
+            Operand("count", "index", "valid elements; at most as many as the tile takes"),
         ),
         attributes=(
             Attribute("pad", "float", "what lanes from `count` on hold; absent: they are unspecified", optional=True),
         ),
-        results=(Result("value", "tensor", "the tile"),),
+        results=(Result("value", "tensor", "the tile; i64 as two lanes of i32, the lower half first, i1 as i8"),),
         verify=_verify_load,
     ),
     Op(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
-from jascend.dialect.ascendc import element_bytes_of
+from jascend.dialect.ascendc import buffer_bytes, element_bytes_of
+from jascend.dialect.tile.memory import LOADED_AS
 
 from .lowering import Lowering, constant_index, element_of, length_of, lowers
 
@@ -16,18 +17,28 @@ _BLOCK = 32  # bytes
 def load(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     length, element = length_of(view.value), element_of(view.value)
-    width = 2 if str(element) in ("bf16", "f16") else 4
     dst = low.result(op)
-    full = constant_index(view.count) == length
+    _, lanes = LOADED_AS.get(str(element_of(view.source)), ("", 1))
+    offset, count = _times(low, view.offset, lanes), _times(low, view.count, lanes)
+    full = constant_index(count) == length
     pad = view.pad
-    if pad is not None and not full and length * width > _BLOCK:
-        _fill_if_short(low, dst, view.count, length, element, pad)
+    if pad is not None and not full and buffer_bytes(dst) > _BLOCK:
+        _fill_if_short(low, dst, count, length, element, pad)
     padding = None if full or pad is None else ir.FloatAttr.get(low.b.f32_type, pad)
-    low.emit("CopyIn", dst, view.source, view.offset, view.count, pad=padding)
+    low.emit("CopyIn", dst, view.source, offset, count, pad=padding)
+
+
+def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
+    constant = constant_index(number)
+    if factor == 1:
+        return number
+    return low.b.op(arith.muli, number, low.b.index(factor)) if constant is None else low.b.index(constant * factor)
 
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
     short = low.b.cmpi("slt", count, low.b.index(length))
+    if str(element) == "i8" and not pad:  # bytes are filled four at a time
+        dst, element = low.view(dst, 0, length // 4, low.b.i32_type), low.b.i32_type
 
     def fill():
         low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))

@@ -13,6 +13,7 @@ _DTYPES = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
     "i16": np.dtype(np.int16),
     "i8": np.dtype(np.int8),
     "ui8": np.dtype(np.uint8),

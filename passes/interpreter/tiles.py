@@ -14,6 +14,9 @@ def _load(_, op, memory, offset, count):
     length, view = tile.get_dim_size(0), op.opview
     flat = memory.reshape(-1)
     offset, count = int(offset), int(count)
+    if memory.dtype.kind in "ib" and memory.dtype != dtype_of(tile.element_type):  # what is loaded as something else
+        lanes = memory.itemsize // dtype_of(tile.element_type).itemsize
+        flat, offset, count = flat.view(dtype_of(tile.element_type)), lanes * offset, lanes * count
     if not 0 <= count <= length or offset < 0 or offset + count > flat.size:
         raise IndexError(f"tile.load of {count} elements from {offset}: the memory has {flat.size}, the tile {length}")
     dtype = dtype_of(tile.element_type)

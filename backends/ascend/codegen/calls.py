@@ -26,8 +26,10 @@ STORAGE = {
 
 
 def gm_type(element: ir.Type) -> str:
-    """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside."""
-    return "uint16_t" if str(element) in ("bf16", "f16") else STORAGE[str(element)]
+    """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside. Nor do they with 64-bit integers,
+    which are pairs of words, and with truth values, which are bytes."""
+    held = {"bf16": "uint16_t", "f16": "uint16_t", "i64": "int32_t", "i1": "int8_t"}
+    return held.get(str(element)) or STORAGE[str(element)]
 
 
 CALLS: dict[str, Callable[[Emitter, ir.Operation], None]] = {}
@@ -137,7 +139,8 @@ def _padding(element: ir.Type, pad: float) -> str:
         if isinstance(element, ir.FloatType)
         else ir.IntegerAttr.get(element, int(pad))
     )
-    return scalars.constant(attribute).text
+    text = scalars.constant(attribute).text
+    return f"static_cast<{STORAGE[str(element)]}>({text})" if str(element) in ("i8", "i16") else text
 
 
 @prints("copy_out")

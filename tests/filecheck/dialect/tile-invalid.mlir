@@ -69,3 +69,11 @@ func.func @mask_type(%t: tensor<128xf32>) {
   %0, %1 = "tile.compress"(%t, %t) : (tensor<128xf32>, tensor<128xf32>) -> (tensor<128xf32>, index)
   return
 }
+
+// -----
+
+func.func @load_wide(%x: memref<?xi64, "gm">, %n: index) {
+  // expected-error@below {{elements i64 are loaded as a multiple of 2 i32, got tensor<7xi32>}}
+  %0 = "tile.load"(%x, %n, %n) : (memref<?xi64, "gm">, index, index) -> tensor<7xi32>
+  return
+}
