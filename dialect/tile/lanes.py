@@ -20,11 +20,18 @@ def _verify_broadcast(op) -> None:
     block = _BLOCKS.get(element)
     if block is None:
         raise VerifyError(f"elements {' or '.join(_BLOCKS)} can be broadcast, got {element}")
-    if count % _BROADCAST:
-        raise VerifyError(f"'x' must have a multiple of {_BROADCAST} elements, got {count}")
     if op.width < 1 or op.width % block:
         raise VerifyError(f"'width' must be a multiple of {block} elements {element}, which are 32 bytes, got {op.width}")
     _result(op, count * op.width, f"{count} elements {op.width} times each")
+
+
+def _verify_repeat(op) -> None:
+    count, block = length_of(op.x), _BLOCKS.get(str(element_of(op.x)))
+    if block is None or count % block:
+        raise VerifyError(f"'x' must fill whole blocks of 32 bytes, got {op.x.type}")
+    same_element(op.x, "x", op.value, "value")
+    if length_of(op.value) % count:
+        raise VerifyError(f"{count} elements, repeated, are no {length_of(op.value)} elements")
 
 
 def _verify_take(op) -> None:
@@ -51,7 +58,7 @@ LANES = (
     Op(
         "broadcast",
         "Each element `width` times: one value a row becomes a row of it.",
-        operands=(Operand("x", "tensor", "R elements, a multiple of 8"),),
+        operands=(Operand("x", "tensor", "R elements"),),
         attributes=(Attribute("width", "integer", "a multiple of 32 bytes"),),
         results=(Result("value", "tensor", "R * `width` elements"),),
         description=(
@@ -59,6 +66,13 @@ LANES = (
             "bytes again and again."
         ),
         verify=_verify_broadcast,
+    ),
+    Op(
+        "repeat",
+        "The whole tile, several times in a row.",
+        operands=(Operand("x", "tensor", "N elements, whole 32-byte blocks"),),
+        results=(Result("value", "tensor", "a multiple of N elements"),),
+        verify=_verify_repeat,
     ),
     Op(
         "take",

@@ -78,10 +78,19 @@ def broadcast(low: Lowering, op: ir.Operation) -> None:
     count, bytes_ = length_of(view.x), element_bytes_of(x)
     block = _BLOCK // bytes_
     whole = any(not _folds(use.owner, use.operand_number) for use in value.uses)
-    blocks = low.result(op) if whole and view.width == block else low.buffer(count * block, element_of(x), "each_block")
-    for i in range(0, count, _BRCB * _MOST):
-        n = min(_BRCB * _MOST, count - i)
+    eights = -(-count // _BRCB) * _BRCB
+    if eights == count and whole and view.width == block:
+        blocks = low.result(op)
+    else:
+        blocks = low.buffer(eights * block, element_of(x), "each_block")
+    x = _filled_up(low, x, eights)
+    for i in range(0, eights, _BRCB * _MOST):
+        n = min(_BRCB * _MOST, eights - i)
         low.emit("Brcb", low.view(blocks, i * block, n * block), low.view(x, i, n), repeat=n // _BRCB)
+    if eights != count:
+        blocks = low.view(blocks, 0, count * block)
+        if whole and view.width == block:
+            low.buffers[value] = blocks
     low.blocks[value] = blocks
     if not whole or view.width == block:
         return
@@ -91,6 +100,33 @@ def broadcast(low: Lowering, op: ir.Operation) -> None:
             "CopyStrided", _part(low, dst, piece, block), _blocks(low, blocks, piece, block),
             mask=piece.mask, repeat=piece.repeat, strides=(1, 0, piece.step, piece.row_step),
         )  # fmt: skip
+
+
+def _filled_up(low: Lowering, x: ir.Value, count: int) -> ir.Value:
+    """A tile of so many elements that begins with those of `x`."""
+    if count == length_of(x):
+        return x
+    element = element_of(x)
+    filled = low.buffer(count, element, "filled_up")
+    zero = arith.constant(element, _attribute(element, 0.0), loc=low.b.loc())
+    low.emit("Duplicate", filled, zero)
+    start = low.view(filled, 0, length_of(x))
+    if str(element) == "bf16":
+        low.refuse(x.owner, "a broadcast of bf16 takes a multiple of 8 elements")
+    low.emit("Adds", start, x, zero)
+    return filled
+
+
+@lowers("tile.repeat")
+def repeat(low: Lowering, op: ir.Operation) -> None:
+    """A copy, then what is there behind itself."""
+    x, value = low.of(op.operands[0]), low.result(op)
+    done, length = length_of(x), length_of(value)
+    low.emit("Copy", low.view(value, 0, done), x)
+    while done < length:
+        step = min(done, length - done)
+        low.emit("Copy", low.view(value, done, step), low.view(value, 0, step))
+        done += step
 
 
 def strided(low: Lowering, op: ir.Operation, api: str) -> bool:
@@ -146,7 +182,7 @@ def take(low: Lowering, op: ir.Operation) -> None:
 
 def _take_by_bits(low: Lowering, op: ir.Operation, x: ir.Value) -> None:
     view, length = op.opview, length_of(x)
-    if 32 % view.group or length % (_REPEAT // element_bytes_of(x)):
+    if 32 % view.group or length % 32:
         low.refuse(
             op, f"{view.count} lanes from {view.start} on of every {view.group} are no pattern that fits a word of 32 lanes"
         )
@@ -160,14 +196,16 @@ def _take_by_bits(low: Lowering, op: ir.Operation, x: ir.Value) -> None:
     low.buffers[view.value] = low.view(packed, 0, length_of(view.value))
 
 
+def _attribute(element: ir.Type, value: float) -> ir.Attribute:
+    return ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, int(value))
+
+
 @lowers("tile.spread")
 def spread(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     dst, element = low.result(op), element_of(view.x)
     if view.width > view.group:
-        is_float = isinstance(element, ir.FloatType)
-        fill = ir.FloatAttr.get(element, view.fill) if is_float else ir.IntegerAttr.get(element, int(view.fill))
-        low.emit("Duplicate", dst, arith.constant(element, fill, loc=low.b.loc()))
+        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, view.fill), loc=low.b.loc()))
     groups = length_of(view.x) // view.group
     _copy_groups(low, dst, low.of(view.x), groups, view.group, 0, view.width - view.group)
 

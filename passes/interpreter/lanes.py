@@ -49,6 +49,11 @@ def _broadcast(_, op, x):
     return np.repeat(x, op.opview.width)
 
 
+@function("tile.repeat")
+def _repeat(_, op, x):
+    return np.tile(x, ir.RankedTensorType(op.results[0].type).get_dim_size(0) // x.size)
+
+
 @function("tile.take")
 def _take(_, op, x):
     view = op.opview

@@ -43,7 +43,7 @@ def _reduce(_, op, x):
         return groups.max(axis=1) if view.kind == "max" else groups.min(axis=1)
     while groups.shape[1] > 1:  # neighbours first: the tree of eights of the hardware is this one
         if groups.shape[1] % 2:
-            raise NotInterpreted(f"a sum over groups of {view.group}, which is no power of two")
+            groups = np.pad(groups, ((0, 0), (0, 1)))
         groups = flush(groups[:, ::2] + groups[:, 1::2])
     return groups[:, 0]
 

@@ -6,6 +6,7 @@ with an effect behind them become variables of their own; the rest is folded int
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import struct
@@ -72,10 +73,9 @@ def half_bits(value: float, dtype: str) -> int:
 
 def _shortest_float(value: float) -> str:
     """The shortest decimal that reads back as the same float32."""
-    wanted = struct.pack("<f", value)
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == wanted:
+        if ctypes.c_float(float(text)).value == value:  # rounds what is too large to infinity
             return text if any(c in text for c in ".e") else f"{text}.0"
     return repr(value)
 

@@ -77,3 +77,11 @@ func.func @load_wide(%x: memref<?xi64, "gm">, %n: index) {
   %0 = "tile.load"(%x, %n, %n) : (memref<?xi64, "gm">, index, index) -> tensor<7xi32>
   return
 }
+
+// -----
+
+func.func @repeat(%x: tensor<16xf32>) {
+  // expected-error@below {{16 elements, repeated, are no 40 elements}}
+  %0 = "tile.repeat"(%x) : (tensor<16xf32>) -> tensor<40xf32>
+  return
+}
