@@ -112,6 +112,41 @@ case("SetCmpMask_nowhere", f"""LocalTensor<uint32_t> at = tmp.ReinterpretCast<ui
   PipeBarrier<PIPE_V>(); SetCmpMask(at); PipeBarrier<PIPE_V>(); SetVectorMask<float>(64);
   Select<float, SELMODE::VSEL_TENSOR_TENSOR_MODE>(y, x0, x0, {REPEATS}""", [x], np.zeros(8, f32), findings=["ub-out-of-bounds"])
 
+# ---- what a reduction leaves to the scalar unit ----
+
+flat = rng.normal(size=256).astype(f32)
+SYNC = "SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0); "
+where = flat.argmax()
+case("MaxMinSpr", f"WholeReduceMax<float>(tmp.ReinterpretCast<float>(), x0, 64, 4, 1, 1, 8); {SYNC} float v, i; "
+     "GetReduceRepeatMaxMinSpr(v, i); y.SetValue(0, v); y.SetValue(1, float(*reinterpret_cast<uint32_t*>(&i))); "
+     "GetReduceMaxMinCount(v); y.SetValue(2, v);", [flat], np.array([flat.max(), where, flat.max()], f32))
+case("MinSpr_half", f"ReduceMin(tmp.ReinterpretCast<half>(), x0, tmp[4096].ReinterpretCast<half>(), 256); {SYNC} half v; "
+     "GetReduceRepeatMaxMinSpr<half>(v); y.SetValue(0, v);", [flat.astype(f16)], flat.astype(f16).min(keepdims=True))
+case("SumSpr", f"ReduceSum(tmp.ReinterpretCast<float>(), x0, tmp[4096].ReinterpretCast<float>(), 256); {SYNC} "
+     "y.SetValue(0, GetReduceRepeatSumSpr<float>()); y.SetValue(1, GetAccVal<float>());", [np.arange(256, dtype=f32)],
+     np.array([32640, 32640], f32))
+
+# ---- blocks transposed ----
+
+LIST = """LocalTensor<{t}> to[16], from[16]; for (int i = 0; i < 16; ++i) {{ from[i] = x0[i * {step}]; to[i] = y[i * {step}]; }}
+  TransDataTo5HD<{t}>(to, from, TransDataTo5HDParams({high}, {high}, 1, 0, 0));"""
+square = rng.integers(0, 1000, (16, 16)).astype(np.int16)
+case("TransDataTo5HD_16", LIST.format(t="int16_t", step=16, high="false"), [square], square.T)
+tall = rng.normal(size=(16, 8)).astype(f32)
+case("TransDataTo5HD_32", LIST.format(t="float", step=8, high="false"), [tall], tall.T)
+halves8 = rng.integers(-99, 99, (16, 32)).astype(np.int8)
+case("TransDataTo5HD_8", LIST.format(t="int8_t", step=32, high="true"), [halves8],
+     np.concatenate([np.zeros((16, 16), np.int8), halves8[:, 16:].T], 1))
+many = rng.integers(0, 1000, (16, 48)).astype(np.uint16)  # three matrices side by side
+case("TransDataTo5HD_repeats", """uint64_t to[16], from[16];
+  for (int i = 0; i < 16; ++i) { from[i] = x0[i * 48].GetPhyAddr(); to[i] = y[i * 16].GetPhyAddr(); }
+  TransDataTo5HD<uint16_t>(to, from, TransDataTo5HDParams(false, false, 3, 16, 1));""", [many],
+     np.concatenate([many[:, 16 * k : 16 * k + 16].T for k in range(3)]))
+case("TransDataTo5HD_align", LIST.format(t="int16_t", step=16, high="false").replace("from[i] = x0[i * 16]", "from[i] = x0[i * 16 + (i == 3)]"),
+     [np.pad(square.ravel(), (0, 16))], np.concatenate([square[:3], square.ravel()[49:65][None], square[4:]]).T, findings=["misaligned"])
+case("TransDataTo5HD_bounds", LIST.format(t="int16_t", step=16, high="false").replace("1, 0, 0", "1, 2000, 0"), [square],
+     np.zeros(16, np.int16), findings=["buffer-overflow"])
+
 # ---- the padding value ----
 
 row = np.arange(1, 21, dtype=f16)

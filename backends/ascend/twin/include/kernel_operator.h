@@ -19,6 +19,7 @@
 #include "twin/multiply_add.h"
 #include "twin/cast.h"
 #include "twin/fill.h"
+#include "twin/transpose.h"
 #include "twin/select.h"
 #include "twin/select_register.h"
 #include "twin/operators.h"

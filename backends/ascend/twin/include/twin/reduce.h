@@ -30,6 +30,18 @@ inline bool Beats(C a, C b) {
 
 enum class Reduction { kSum, kMax, kMin };
 
+// What the last reduction of this block gave, as bits: the scalar unit reads it without a look at UB.
+struct ReduceRegisters {
+  uint64_t extreme = 0, index = 0, sum = 0;
+};
+inline thread_local ReduceRegisters reduceRegisters;
+template <typename T>
+inline uint64_t BitsOf(const T& value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
 // One instruction that reduces groups of lanes of each repeat: a whole repeat, a block or a pair.
 struct Groups {
   uint32_t lanes;      // lanes a group
@@ -62,6 +74,8 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
     }
   if (!call.Issue(lanes.repeats)) return;
   uint8_t* ub = call.core.ub;
+  T overall{};
+  uint64_t place = ~0ull;  // of the best of all repeats
   for (uint32_t r = 0; r < lanes.repeats; ++r)
     for (uint32_t g = 0; g < perRepeat / groups.lanes; ++g) {
       uint8_t* out = ub + to.address + r * groups.dstStride + g * groups.result;
@@ -94,6 +108,10 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
           any = true;
         }
         if (!any) continue;
+        if (place == ~0ull || Beats<max>(Load(best), Load(overall))) {
+          overall = best;
+          place = uint64_t(r) * perRepeat + index;
+        }
         using Index = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
         Index narrow = Index(index);
         bool indexFirst = order == ReduceOrder::ORDER_INDEX_VALUE;
@@ -106,6 +124,10 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
         }
       }
     }
+  if (whole && place != ~0ull) {
+    reduceRegisters.extreme = BitsOf(overall);
+    reduceRegisters.index = place;
+  }
 }
 
 template <Reduction reduction, typename T, typename M>
@@ -177,6 +199,7 @@ TWIN_OUTLINE void ReduceExtreme(const char* api, const Local<T>& dst, const Loca
   call.Undefined(scratch.address, scratchBytes);
   call.Defined(to.address, results);
   std::memcpy(call.core.ub + to.address, &best, sizeof(T));
+  reduceRegisters.extreme = BitsOf(best);
   if (calIndex) {
     using Index = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
     Index narrow = Index(index);
@@ -251,6 +274,7 @@ TWIN_OUTLINE void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src
   call.Undefined(scratch.address, scratchBytes);
   call.Defined(to.address, sizeof(T));
   twin::Store(*twin::As<T>(call.core.ub + to.address), total);
+  twin::reduceRegisters.sum = twin::BitsOf(*twin::As<T>(call.core.ub + to.address));
 }
 
 // The repeat's mask as a count of lanes or as bits.
@@ -348,4 +372,42 @@ TWIN_REDUCE_MASKS(TWIN_NEW_NAMES)
 #undef TWIN_WHOLE_SUM
 #undef TWIN_WHOLE_EXTREME
 #undef TWIN_REDUCE_MASKS
+}  // namespace AscendC
+
+namespace AscendC {
+
+// What the last WholeReduceMax or -Min gave over all its repeats, or the last ReduceMax or -Min; what the last ReduceSum gave.
+// The older names are GetReduceMaxMinCount and GetAccVal.
+#define TWIN_REDUCE_REGISTERS(Extreme, Sum)                                                                           \
+  template <typename T>                                                                                               \
+  inline void Extreme(T& maxMinValue, twin::Site site = twin::Site::Here()) {                                         \
+    TWIN_TYPES(Extreme, half, float);                                                                                 \
+    twin::Call call(#Extreme, PIPE_S, site);                                                                          \
+    if (call.Issue()) std::memcpy(&maxMinValue, &twin::reduceRegisters.extreme, sizeof(T));                           \
+  }                                                                                                                   \
+  template <typename T>                                                                                               \
+  inline T Sum(twin::Site site = twin::Site::Here()) {                                                                \
+    TWIN_TYPES(Sum, half, float);                                                                                     \
+    twin::Call call(#Sum, PIPE_S, site);                                                                              \
+    T value{};                                                                                                        \
+    if (call.Issue()) std::memcpy(&value, &twin::reduceRegisters.sum, sizeof(T));                                     \
+    return value;                                                                                                     \
+  }
+TWIN_REDUCE_REGISTERS(GetReduceRepeatMaxMinSpr, GetReduceRepeatSumSpr)
+TWIN_REDUCE_REGISTERS(GetReduceMaxMinCount, GetAccVal)
+#undef TWIN_REDUCE_REGISTERS
+
+#if __NPU_ARCH__ == 2201
+// Also where that was: the index as bits of T, right after WholeReduceMax and -Min only.
+template <typename T>
+inline void GetReduceRepeatMaxMinSpr(T& maxMinValue, T& maxMinIndex, twin::Site site = twin::Site::Here()) {
+  GetReduceRepeatMaxMinSpr(maxMinValue, site);
+  std::memcpy(&maxMinIndex, &twin::reduceRegisters.index, sizeof(T));
+}
+template <typename T>
+inline void GetReduceMaxMinCount(T& maxMinValue, T& maxMinIndex, twin::Site site = twin::Site::Here()) {
+  GetReduceRepeatMaxMinSpr(maxMinValue, maxMinIndex, site);
+}
+#endif
+
 }  // namespace AscendC
