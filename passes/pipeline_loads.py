@@ -271,7 +271,7 @@ def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction:
     """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
     values = {induction: at}
     for op in ops:
-        same = _unchanged(op, values)
+        same = _simplified(b, op, values)
         if same is not None:
             values[op.results[0]] = same
             continue
@@ -290,12 +290,24 @@ def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction:
     return copy.results[0]
 
 
-def _unchanged(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> ir.Value | None:
-    """The other operand, where an op adds or subtracts nothing."""
-    if op.name not in ("arith.addi", "arith.subi"):
+_KNOWN = {
+    "arith.addi": lambda a, b: a + b, "arith.subi": lambda a, b: a - b, "arith.muli": lambda a, b: a * b,
+    "arith.minsi": min, "arith.maxsi": max,
+}  # fmt: skip
+
+
+def _simplified(b: Builder, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> ir.Value | None:
+    """The value of a scalar op on known numbers, or the other operand where it adds or subtracts nothing."""
+    if op.name not in _KNOWN or str(op.results[0].type) != "index":
         return None
-    a, b = (values.get(operand, operand) for operand in op.operands)
-    return a if constant_index(b) == 0 else b if op.name == "arith.addi" and constant_index(a) == 0 else None
+    x, y = (values.get(operand, operand) for operand in op.operands)
+    known_x, known_y = constant_index(x), constant_index(y)
+    if known_x is not None and known_y is not None:
+        result = _KNOWN[op.name](known_x, known_y)
+        return x if result == known_x else y if result == known_y else b.index(result)
+    if op.name == "arith.addi" and known_x == 0:
+        return y
+    return x if op.name in ("arith.addi", "arith.subi") and known_y == 0 else None
 
 
 def _is_select(value: ir.Value) -> bool:

@@ -126,11 +126,12 @@ func.func @not_worth_it_noop(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">)
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %c4096 = arith.constant 4096 : index
-  %c8192 = arith.constant 8192 : index
-  scf.for %i = %c0 to %c8192 step %c8 {
+  %c64 = arith.constant 64 : index
+  %c131072 = arith.constant 131072 : index
+  scf.for %i = %c0 to %c64 step %c8 {
     %a = "tile.load"(%x, %i, %c8) : (memref<?xf32, "gm">, index, index) -> tensor<8xf32>
     %value = "tile.extract"(%a, %c0) : (tensor<8xf32>, index) -> f32
-    scf.for %j = %c0 to %c8192 step %c4096 {
+    scf.for %j = %c0 to %c131072 step %c4096 {
       %s = tensor.splat %value : tensor<4096xf32>
       %e = math.exp %s : tensor<4096xf32>
       "tile.store"(%e, %out, %i, %c8) : (tensor<4096xf32>, memref<?xf32, "gm">, index, index) -> ()
