@@ -18,8 +18,9 @@ def _verify_block_sum_first(op) -> None:
     in_space(op, dst="ub", src="ub")
     elements_of(op, ("f32",), "dst", "src")
     _verify_repeat(op, buffer_length(op.src))
-    if buffer_length(op.dst) != buffer_length(op.src) // _LANES:
-        raise VerifyError(f"a block gives one sum: 'dst' must have {buffer_length(op.src) // _LANES} elements, got {buffer_length(op.dst)}")
+    sums = buffer_length(op.src) // _LANES
+    if buffer_length(op.dst) != sums:
+        raise VerifyError(f"a block gives one sum: 'dst' must have {sums} elements, got {buffer_length(op.dst)}")
     if not 1 <= op.lanes <= _LANES:
         raise VerifyError(f"'lanes' must be 1 to {_LANES}, got {op.lanes}")
 
@@ -37,7 +38,7 @@ _ALL = Attribute("repeat", "integer", f"256-byte repeats, at most {MAX_REPEATS}"
 SCAN = (
     Op(
         "block_sum_first",
-        "`BlockReduceSum(dst, src, repeat, mask, 1, 1, 8)`: of every 32-byte block the sum of the first `lanes` elements.",
+        "`BlockReduceSum(dst, src, repeat, mask, 1, 1, 8)`: of every 32-byte block the sum of its first `lanes` elements.",
         operands=(DST, SRC),
         attributes=(Attribute("lanes", "integer", "1 to 8"), _ALL),
         verify=_verify_block_sum_first,

@@ -50,8 +50,9 @@ def _verify_mrg_sort(op) -> None:
     if op.repeat > 1 and op.ways != 4:
         raise VerifyError(f"only merges of 4 lists repeat, got {op.repeat} repeats of {op.ways}")
     lanes = 2 * op.run * op.ways * op.repeat
-    if same_lengths(op, "dst", "src") != lanes:
-        raise VerifyError(f"{op.repeat} times {op.ways} lists of {op.run} pairs are {lanes} lanes, got {buffer_length(op.src)}")
+    length = same_lengths(op, "dst", "src")
+    if length != lanes:
+        raise VerifyError(f"{op.repeat} times {op.ways} lists of {op.run} pairs are {lanes} lanes, got {length}")
 
 
 def _verify_mrg_sort_lists(op) -> None:

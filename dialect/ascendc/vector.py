@@ -195,7 +195,8 @@ VECTOR = (
     *(
         Op(
             f"bitwise_{name}",
-            f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of masks or integers.",
+            f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of masks "
+            "or integers.",
             operands=(DST, *sources),
             verify=elementwise(*(operand.name for operand in sources), allowed=("ui8", *INTS)),
             side_effects=True,

@@ -55,7 +55,7 @@ SCAN = (
         ),
         description=(
             "Ties to even, those of HiFloat8 away from zero. What is too large becomes the largest number, in HiFloat8 "
-            "from 40960 on infinity. NaN becomes 0 in the integers and NaN where there is one; in f4E2M1FN its code, and "
+            "from 40960 on infinity. NaN becomes 0 in the integers and NaN where there is one; in f4E2M1FN its code and "
             "that of the element it shares a byte with, are unspecified. 8-bit floats are the 950 family's."
         ),
         verify=_verify_quantize,

@@ -1,13 +1,13 @@
 """Prefix sums.
 
 Lanes cannot be moved by less than a 32-byte block but by Gather, which costs 13 cycles for every 64 elements. So within
-blocks of 8 the sums of the first 1, 2, ... 8 lanes are block reductions under a mask, each a short list with one element a
-block; the last of them, the totals, spread over blocks, are summed over the blocks in log steps, which move whole blocks;
-and each list is spread and added under a mask for its lane.
+blocks of 8 the sums of the first 1, 2, ... 8 lanes are block reductions under a mask, each a short list with one element
+a block; the last of them, the totals, spread over blocks, are summed over the blocks in log steps, which move whole
+blocks; and each list is spread and added under a mask for its lane.
 
 On 910B that is 3 cycles for every 64 elements and lane of a block, 24 in all, and one for each log step, of which groups
-of 1024 have 7, with some 600 for what waits for what is before it: in the model 1.1k cycles for 1024 elements, 2.9k for 4096. Steps by
-Gather for the lanes would take 45 cycles for every 64 elements, and the buffers of their offsets.
+of 1024 have 7, with some 600 for what waits for what is before it: in the model 1.1k cycles for 1024 elements, 2.9k for
+4096. Steps by Gather for the lanes would take 45 cycles for every 64 elements, and buffers for their offsets.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _clear_first(low: Lowering, buffer: ir.Value, groups: int, blocks: int) -> N
 def _each_group(
     low: Lowering, name: str, buffers: tuple[ir.Value, ...], starts: tuple[int, ...], n: int, groups: int, blocks: int
 ) -> None:
-    """`name` on `n` blocks of every group, which start at `starts` in the buffers: a call a group, or a call for 8 blocks of
-    all groups, whichever are fewer."""
+    """`name` on `n` blocks of every group, which start at `starts` in the buffers: a call a group, or a call for 8 blocks
+    of all groups, whichever are fewer."""
     if groups <= -(-n // 8) or blocks > _MOST:
         for g in range(groups):
             parts = (low.view(b, (g * blocks + s) * _BLOCK, n * _BLOCK) for b, s in zip(buffers, starts))

@@ -147,7 +147,8 @@ def _padding(element: ir.Type, pad: float) -> str:
 def copy_out(out: Emitter, op: ir.Operation) -> None:
     view = op.opview
     if str(ir.MemRefType(view.src.type).element_type) in ("i4", "f4E2M1FN"):  # two a byte
-        dst, count = f"{out.text(view.dst)}[({out.text(view.offset)}) / 2]", f"static_cast<uint32_t>(({out.text(view.count)}) / 2)"
+        dst = f"{out.text(view.dst)}[({out.text(view.offset)}) / 2]"
+        count = f"static_cast<uint32_t>(({out.text(view.count)}) / 2)"
     else:
         dst, count = f"{out.text(view.dst)}[{out.text(view.offset)}]", out.u32(view.count)
     out.put(f"CopyOut({dst}, {bits(out, view.src)}, {count});")
@@ -208,7 +209,8 @@ def shift(out: Emitter, op: ir.Operation) -> None:
     to, of, amount = out.text(dst), out.text(src), out.text(scalar)
     width = element_bytes_of(src)
     if op.opview.logical:
-        to, of, amount = unsigned(out, dst, width), unsigned(out, src, width), f"static_cast<{_UNSIGNED[width]}>({amount})"
+        to, of = unsigned(out, dst, width), unsigned(out, src, width)
+        amount = f"static_cast<{_UNSIGNED[width]}>({amount})"
     elif width == 2:
         amount = f"static_cast<int16_t>({amount})"
     out.put(f"{api}({to}, {of}, {amount}, {out.length(dst)});")

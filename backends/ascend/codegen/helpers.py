@@ -110,7 +110,8 @@ __aicore__ inline void MergeTogether(const LocalTensor<float> &dst, const MrgSor
 _GATHER_BY_PATTERN = """\
 // One element of two (patterns 1 and 2) or of four (3 to 6).
 template <typename T>
-__aicore__ inline void GatherByPattern(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint8_t pattern, uint32_t count)
+__aicore__ inline void GatherByPattern(
+    const LocalTensor<T> &dst, const LocalTensor<T> &src, uint8_t pattern, uint32_t count)
 {
     uint64_t kept = 0;
     GatherMask(dst, src, pattern, true, count, GatherMaskParams{1, 1, 8, 8}, kept);
