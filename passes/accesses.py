@@ -14,11 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes, bytes_of
 
 VIEW = "ascendc.view"
+_SLT = int(arith.CmpIPredicate.slt)
 
 
 @dataclass(frozen=True)
@@ -142,3 +144,19 @@ def _one_minus(value: ir.Value) -> ir.Value | None:
     if isinstance(owner, ir.Block) or owner.name != "arith.subi" or constant_index(owner.operands[0]) != 1:
         return None
     return owner.operands[1]
+
+
+def copies_nothing_at_last(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether a copy's count is `select(i + step < end, count, 0)`: nothing in the last iteration of the loop."""
+    if op.name not in ("ascendc.copy_in", "ascendc.copy_in_rows"):
+        return False
+    count = op.operands[len(op.operands) - 1].owner
+    if isinstance(count, ir.Block) or count.name != "arith.select" or constant_index(count.operands[2]) != 0:
+        return False
+    more = count.operands[0].owner
+    if isinstance(more, ir.Block) or more.name != "arith.cmpi" or more.attributes["predicate"].value != _SLT:
+        return False
+    following = more.operands[0].owner
+    if isinstance(following, ir.Block) or following.name != "arith.addi" or more.operands[1] != loop.operands[1]:
+        return False
+    return list(following.operands) == [loop.regions[0].blocks[0].arguments[0], loop.operands[2]]

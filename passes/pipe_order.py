@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mlir import ir
 
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import PIPES
 
-from .accesses import Access, accesses
+from .accesses import Access, accesses, constant_index, copies_nothing_at_last
 from .diagnostics import PassFailure, emit_error
 
 State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
@@ -54,11 +55,20 @@ class Control(Item):
     blocks: list[Block] = field(default_factory=list)
     turning: int = 0  # instructions on buffers whose halves take turns in this loop
     leading: int = 0  # instructions before the loop on one half of such a buffer
+    ended: int = 0  # copies into such a buffer that are of nothing in the last iteration
     primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
 
     @property
     def is_loop(self) -> bool:
         return self.op.name in _LOOPS
+
+    @cached_property
+    def runs(self) -> bool:
+        """Whether the loop is known to run at least once."""
+        if self.op.name != "scf.for":
+            return False
+        first, last = map(constant_index, list(self.op.operands)[:2])
+        return first is not None and last is not None and first < last
 
 
 @dataclass(eq=False)
@@ -166,7 +176,10 @@ class Program:
             )
             for access in instruction.accesses:
                 if access.turn:
-                    self.controls[access.turn.loop].turning |= bit
+                    loop = self.controls[access.turn.loop]
+                    loop.turning |= bit
+                    if copies_nothing_at_last(instruction.op, loop.op):
+                        loop.ended |= bit
         self._find_leading()
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
@@ -319,7 +332,8 @@ class Program:
             head = joined(state, again)
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
             if head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
-                return tuple(self.turned(control, bits, leave=True) for bits in left)
+                after = again if control.runs else left
+                return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in after)
             state = head
             self.primed |= carried
 
