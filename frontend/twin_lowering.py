@@ -89,8 +89,8 @@ def rule_of(primitive, fallback):
 
 
 def _line() -> str:
-    """The innermost line, neither JAX's nor this package's, of the equation that is being lowered, such as "demo.py:24"; of
-    an operator that is jitted as it is, the line that calls it. "" where there is none."""
+    """The innermost line, neither JAX's nor this package's, of the equation that is being lowered, such as
+    "demo.py:24"; of an operator that is jitted as it is, the line that calls it. "" where there is none."""
     equation = jax.make_jaxpr(lambda x: -x)(0.0).eqns[0]  # traced meanwhile, it has the traceback of that equation
     traced = equation.source_info.traceback
     places = [(frame.file_name, frame.line_num) for frame in (traced.frames if traced else ())]
@@ -104,8 +104,8 @@ def _line() -> str:
 
 @functools.lru_cache(maxsize=256)
 def _kernels_of(primitive, avals, params, target: str):
-    """`run(python, *operands) -> results`: the operator as calls of its kernels, which are built here. `python` is the line
-    that calls it, which findings name."""
+    """`run(python, *operands) -> results`: the operator as calls of its kernels, which are built here. `python` is the
+    line that calls it, which findings name."""
     # Not before they are needed: operators must not wait for MLIR and the compiler to load.
     from jascend.backends.ascend import compile as backend
     from jascend.backends.ascend import cache, project

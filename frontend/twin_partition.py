@@ -1,7 +1,7 @@
 """Operators on the twin over several devices: each device launches kernels for the rows it has.
 
-XLA knows nothing of a custom call's rows, and would gather them all on every device. Here the rows are dimensions that may be
-split, the rest are not. Operators whose rows depend on each other, as in routing, are not treated so.
+XLA knows nothing of a custom call's rows, and would gather them all on every device. Here the rows are dimensions that
+may be split, the rest are not. Operators whose rows depend on each other, as in routing, are not treated so.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def with_devices(ctx):
     """The lowering's context with devices, where there are several; None where a program is for one, or is one device's
     own.
 
-    JAX keeps the devices from lowerings that do not ask for them. What is wanted of them is the mesh's shape, so that any
-    will do.
+    JAX keeps the devices from lowerings that do not ask for them. What is wanted of them is the mesh's shape, so that
+    any will do.
     """
     axes = ctx.module_context.axis_context
     number = getattr(axes, "num_devices", 1)

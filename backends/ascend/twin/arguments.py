@@ -75,7 +75,8 @@ class Described:
                 raise ValueError(f"tensor {k} of argument {i} is a {type(array).__name__}, not a NumPy array")
         ranks = {array.ndim for array in arrays}
         if len(ranks) > 1:
-            raise ValueError(f"argument {i} is a list of tensors of {sorted(ranks)} dimensions; the table has one number for all")
+            raise ValueError(f"argument {i} is a list of tensors of {sorted(ranks)} dimensions; the table has one "
+                             "number for all")
         rank = ranks.pop()
         if rank:
             words = [word for k, a in enumerate(arrays) for word in (k << 32 | rank, *a.shape)]
@@ -100,18 +101,18 @@ class Described:
 
 
 _FLOATS = {"f": np.float32, "h": np.float16, "B": ml_dtypes.bfloat16}
-_NAMES = {"i": "a signed integer", "u": "an unsigned integer", "b": "a bool", "f": "a float", "h": "a half", "B": "a bfloat16_t",
-          "s": "a struct"}  # fmt: skip
+_NAMES = {"i": "a signed integer", "u": "an unsigned integer", "b": "a bool", "f": "a float", "h": "a half",
+          "B": "a bfloat16_t", "s": "a struct"}  # fmt: skip
 
 
 def _bytes_of(i: int, value, kind: str, size: int) -> bytes:
-    """A value as the kernel's parameter has it. Python's own numbers convert; NumPy's must have the parameter's size."""
+    """A value as the kernel's parameter has it. Python's own numbers convert; NumPy's must have its size."""
     wanted = f"argument {i} is by value {_NAMES[kind]} of {size} bytes"
     if kind == "s":
         data = value if isinstance(value, bytes) else bytes(value) if _is_record(value) else None
         if data is None:
-            raise ValueError(f"{wanted}, not a {type(value).__name__}: pass its bytes, a ctypes.Structure or a structured "
-                             "NumPy scalar")
+            raise ValueError(f"{wanted}, not a {type(value).__name__}: pass its bytes, a ctypes.Structure or a "
+                             "structured NumPy scalar")
         if len(data) != size:
             raise ValueError(f"{wanted}, not of {len(data)}")
         return data

@@ -11,7 +11,8 @@ from pathlib import Path
 
 # Names of <type_traits> are known by their form; the rest is what headers without a run-time part offer.
 _TRAIT = re.compile(r"(is|has|add|remove|enable|conditional|common|integral|underlying|invoke|alignment)_\w+"
-                    r"|make_(un)?signed(_t)?|\w+_constant|(true|false)_type|conditional|decay(_t)?|void_t|negation(_v)?|conjunction(_v)?"
+                    r"|make_(un)?signed(_t)?|\w+_constant|(true|false)_type|conditional|decay(_t)?|void_t"
+                    r"|negation(_v)?|conjunction(_v)?"
                     r"|disjunction(_v)?|rank(_v)?|extent(_v)?|u?int(_fast|_least)?(8|16|32|64)_t|u?int(ptr|max)_t")
 _ALLOWED = frozenset(
     "declval nullptr_t size_t ptrdiff_t byte numeric_limits integer_sequence index_sequence make_index_sequence "
@@ -22,8 +23,8 @@ _MEMORY = "device code has no dynamic memory: use UB (TPipe, TBuf, LocalTensor) 
 _ERRORS = "device code has no exceptions: leave early, or check on the host"
 _WORDS = {
     **dict.fromkeys(("double", "__float128", "_Float64", "_Float128"), _VALUE),
-    **dict.fromkeys(("new", "delete", "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "strdup",
-                     "alloca"), _MEMORY),
+    **dict.fromkeys(("new", "delete", "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign",
+                     "strdup", "alloca"), _MEMORY),
     **dict.fromkeys(("throw", "try", "catch"), _ERRORS),
     "virtual": "device code has no virtual functions: use templates",
     **dict.fromkeys(("typeid", "dynamic_cast"), "device code has no run-time type information: use std::is_same"),
@@ -33,13 +34,14 @@ _WORDS = {
     "__bf16": "the type is called bfloat16_t",
 }
 # Calls of the C library; elsewhere these are names like any other.
-_CALLS = frozenset("free malloc calloc realloc aligned_alloc posix_memalign strdup alloca fopen fclose fread fwrite fprintf "
-                   "fputs puts scanf".split())
+_CALLS = frozenset("free malloc calloc realloc aligned_alloc posix_memalign strdup alloca fopen fclose fread fwrite "
+                   "fprintf fputs puts scanf".split())
 # After `using namespace std`. Names that kernels also use for their own are not among them.
 _STD_NAMES = frozenset(
     "vector string wstring map set multimap multiset unordered_map unordered_set deque list forward_list queue stack "
-    "priority_queue function unique_ptr shared_ptr weak_ptr make_unique make_shared thread mutex lock_guard future optional "
-    "variant any cout cerr clog endl ostream istream ifstream ofstream stringstream runtime_error exception".split())  # fmt: skip
+    "priority_queue function unique_ptr shared_ptr weak_ptr make_unique make_shared thread mutex lock_guard future "
+    "optional variant any cout cerr clog endl ostream istream ifstream ofstream stringstream runtime_error "
+    "exception".split())  # fmt: skip
 _DOUBLE_LITERAL = re.compile(r"(\d[\d']*\.[\d']*|\.\d+|\d[\d']*(?=[eE]))([eE][+-]?\d+)?")
 _CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast", "numeric_limits"))
 _HEADERS = frozenset(

@@ -159,8 +159,8 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         target: "ascend910b", "ascend910_93" or "ascend950": `__NPU_ARCH__`, the size of UB, what exists.
         includes: headers to read before the source, such as the one that defines its tiling, which the CANN build
             generates from the host's code: the host's own header (BEGIN_TILING_DATA_DEF) will do.
-        follow: names of void functions of the source's own: what is found inside them is told by the line that calls them,
-            and the line of Python is the caller's.
+        follow: names of void functions of the source's own: what is found inside them is told by the line that calls
+            them, and the line of Python is the caller's.
 
     Returns:
         A Library. Results are cached on disk ($JASCEND_CACHE_DIR, else ~/.cache/jascend), by content.
@@ -218,9 +218,9 @@ class Library:
         """Runs a kernel, once for each block.
 
         A framework kernel is `extern "C" __global__ __aicore__ void entry(GM_ADDR ..., GM_ADDR workspace, GM_ADDR
-        tiling)`: one pointer an array, in order, then the two that these always have. A kernel that is launched directly
-        (`entry<<<blocks, nullptr, stream>>>(...)`: `__vector__`, `__mix__(0, 1)`, or with parameters by value) is given
-        all its arguments in `arrays`, and neither workspace nor tiling.
+        tiling)`: one pointer an array, in order, then the two that these always have. A kernel that is launched
+        directly (`entry<<<blocks, nullptr, stream>>>(...)`: `__vector__`, `__mix__(0, 1)`, or with parameters by value)
+        is given all its arguments in `arrays`, and neither workspace nor tiling.
 
         Args:
             entry: the kernel's name; where it is launched directly also `space::name` or `name<float, 8>`.
@@ -251,8 +251,8 @@ class Library:
         """
         function, values, direct = self._entry(entry, len(arrays), tiling_key)
         if direct and (tiling is not None or tiling_key or workspace_bytes):
-            raise ValueError(f"{entry} is launched directly: it has no tiling and no workspace of the framework's; what it "
-                             "takes for them is among its arguments")
+            raise ValueError(f"{entry} is launched directly: it has no tiling and no workspace of the framework's; what "
+                             "it takes for them is among its arguments")
         described = Described(arrays, values)
         if blocks < 1 or blocks > 4096:
             raise ValueError(f"blocks is {blocks}; 1 to 4096 are possible")
@@ -296,23 +296,26 @@ class Library:
         """The address to call, what the parameters are by value, and whether the kernel is launched directly."""
         declared = signature.signature(self.source, entry)
         if declared is not None and declared.needs_cube():
-            raise ValueError(f"{entry} is declared {' '.join(declared.qualifiers.split())}: it runs on cube cores, and the twin "
-                             "has vector cores only")
+            qualifiers = " ".join(declared.qualifiers.split())
+            raise ValueError(f"{entry} is declared {qualifiers}: it runs on cube cores, and the twin has vector cores "
+                             "only")
         if declared is not None and declared.direct(count):
             found = self._direct_object(entry, declared.vector_only)
             if len(found.parameters) != count:
-                raise ValueError(f"{entry} is launched directly and takes {len(found.parameters)} arguments, not {count}")
+                takes = len(found.parameters)
+                raise ValueError(f"{entry} is launched directly and takes {takes} arguments, not {count}")
             return found.call, found.parameters, True
         try:
             function = getattr(self._object(entry, key), entry)
         except AttributeError:
             if declared is not None and not declared.plain:
-                raise ValueError(f'{entry} of {self.source} is not extern "C": the framework would not find it') from None
+                message = f'{entry} of {self.source} is not extern "C": the framework would not find it'
+                raise ValueError(message) from None
             raise ValueError(f'{self.source} has no kernel {entry!r}: it must be extern "C" __global__') from None
         if declared is not None and len(declared.parameters) != count + 2:
             n = len(declared.parameters)
-            raise ValueError(f"{entry} takes {n} pointers, of which the last two are the workspace and the tiling: {n - 2} arrays, "
-                             f"not {count} (or, launched directly, {n})")
+            raise ValueError(f"{entry} takes {n} pointers, of which the last two are the workspace and the tiling: "
+                             f"{n - 2} arrays, not {count} (or, launched directly, {n})")
         return ctypes.cast(function, ctypes.c_void_p).value, [None] * count, False
 
     def _direct_object(self, entry: str, vector_only: bool) -> "signature.DirectObject":

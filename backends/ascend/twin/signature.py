@@ -40,7 +40,7 @@ class Signature:
         return "__cube__" in self.qualifiers or (mix is not None and mix[1] != "0")
 
     def direct(self, arguments: int) -> bool:
-        """Whether a launch of so many arguments gives all there are, and not the two that framework kernels end with."""
+        """Whether a launch of so many arguments gives all, and not the two that framework kernels end with."""
         if self.by_value or self.vector_only or _MIX.search(self.qualifiers):
             return True
         return len(self.parameters) == arguments
@@ -57,8 +57,9 @@ def signature(source: Path, entry: str) -> Signature | None:
     name = _NAME.fullmatch(entry)
     if name is None:
         return None
-    match = re.search(rf'(?P<before>(extern\s+"C"\s+)?(?:__\w+__\s*(?:\([^()]*\)\s*)?|\bvoid\b\s*|\binline\b\s*|\bstatic\b\s*)*)'
-                      rf"\b{re.escape(name[2])}\s*\((?P<parameters>[^()]*)\)\s*\{{", text)  # fmt: skip
+    words = r"__\w+__\s*(?:\([^()]*\)\s*)?|\b(?:void|inline|static)\b\s*"
+    match = re.search(rf'(?P<before>(extern\s+"C"\s+)?(?:{words})*)\b{re.escape(name[2])}\s*'
+                      rf"\((?P<parameters>[^()]*)\)\s*\{{", text)  # fmt: skip
     if not match or "__global__" not in match["before"]:
         return None
     # extern "C" { ... } around it counts too.

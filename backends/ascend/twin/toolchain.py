@@ -163,7 +163,8 @@ def follow_calls(text: str, names: tuple[str, ...]) -> str:
         if match.start() < at or not re.match(r"\s*;", text[end:]):
             continue
         line = text.count("\n", 0, match.start(2)) + (0 if text.startswith("#line") else 1)
-        out += [text[at : match.start(2)], f"(twin::CalledFrom({line}), {text[match.start(2) : end]}, twin::CalledFrom(0))"]
+        statement = text[match.start(2) : end]
+        out += [text[at : match.start(2)], f"(twin::CalledFrom({line}), {statement}, twin::CalledFrom(0))"]
         at = end
     return "".join(out) + text[at:]
 
