@@ -361,3 +361,47 @@ func.func @stores_once_noop(%x: memref<?xf32, "gm">, %n: index) attributes {asce
   }
   return
 }
+
+// -----
+
+// A meeting of all cores is a barrier for all pipes: nothing else orders what comes after it.
+// CHECK-LABEL: func.func @sync_all(
+// CHECK:         "ascendc.copy_out"
+// CHECK-NEXT:    "ascendc.sync_all"
+// CHECK-NEXT:    "ascendc.copy_in"
+// CHECK-NEXT:    "ascendc.exp"
+// CHECK-NEXT:    return
+func.func @sync_all(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.copy_out"(%x, %a, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  "ascendc.sync_all"() : () -> ()
+  "ascendc.copy_in"(%b, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  "ascendc.exp"(%a, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  return
+}
+
+// -----
+
+// A loop that certainly runs orders what comes after it: the scalar unit has waited for the vector unit in it.
+// CHECK-LABEL: func.func @certain_trips(
+// CHECK:         scf.for
+// CHECK:           "ascendc.wait_flag"() {event = "V_S"
+// CHECK:           "ascendc.get_value"
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.sqrt"
+func.func @certain_trips(%s: f32) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+  scf.for %i = %c0 to %c4 step %c1 {
+    "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %v = "ascendc.get_value"(%c, %i) : (memref<64xf32, "ub">, index) -> f32
+  }
+  "ascendc.sqrt"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  return
+}

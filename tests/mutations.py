@@ -1,0 +1,224 @@
+"""Breaks a generated kernel in one place at a time, all places in one build.
+
+The text gets a switch: a field `mutant` of the tiling data chooses which fault is in force, so one compilation serves
+hundreds of mutants. Number 0 is the kernel itself.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jascend.backends.ascend import twin
+
+_BLOCK = 32  # bytes
+DELETIONS = ("flag", "barrier", "sync-all")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    number: int
+    kind: str
+    text: str  # the line, or what is done to it
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel with a launch: its text, and arrays that exercise every loop of it."""
+
+    name: str
+    source: str
+    tiling_file: str
+    tiling_header: str
+    tiling: bytes
+    inputs: tuple[np.ndarray, ...]
+    like: tuple[np.ndarray, ...]  # arrays of the outputs' shapes and types
+    blocks: int = 1
+    workspace_bytes: int = 0
+
+
+class Laboratory:
+    """One build of a subject with all its mutants."""
+
+    def __init__(self, subject: Subject, directory: Path, target: str = "ascend910b"):
+        self.subject = subject
+        instrument = _Instrument(subject.source.splitlines())
+        self.mutants = instrument.mutants
+        directory.mkdir(parents=True, exist_ok=True)
+        header = subject.tiling_header.replace("};", "    uint32_t mutant;\n};", 1)
+        (directory / subject.tiling_file).write_text(header)
+        file = directory / f"{subject.name}.cpp"
+        file.write_text("\n".join(instrument.lines) + "\n")
+        self.library = twin.build(file, include_dirs=(directory,), target=target)
+        self.expected, self.findings = self.run(0)
+
+    def run(self, number: int) -> tuple[list[bytes], list]:
+        """The outputs and what the checker says."""
+        s = self.subject
+        outputs = [np.frombuffer(b"\xee" * x.nbytes, np.uint8).copy() for x in s.like]
+        tiling = s.tiling + struct.pack("<I", number)
+        run = self.library.launch(
+            s.name, [*(x.copy() for x in s.inputs), *outputs], tiling=tiling, blocks=s.blocks, workspace_bytes=s.workspace_bytes
+        )
+        return [output.tobytes() for output in outputs], run.findings
+
+    def is_found(self, mutant: Mutant) -> bool:
+        """Whether the checker has findings; where the fault is one of data, other results count too."""
+        outputs, findings = self.run(mutant.number)
+        return bool(findings) or (mutant.kind not in DELETIONS and outputs != self.expected)
+
+
+class _Instrument:
+    """Puts switches into a kernel's text."""
+
+    def __init__(self, lines: list[str]):
+        self.lines = list(lines)
+        self.mutants: list[Mutant] = []
+        text = "\n".join(lines)
+        self.constants = {name: int(n) for name, n in re.findall(r"constexpr uint32_t (\w+) = (\d+);", text)}
+        declared = re.findall(r"LocalTensor<\w+> (\w+)\(TPosition::VECCALC, \d+, (\w+)\);", text)
+        self.lengths = {name: self.number(length) for name, length in declared}
+        self.flags(lines)
+        for i, line in enumerate(lines):
+            text = line.strip()
+            if text in ("PipeBarrier<PIPE_V>();", "PipeBarrier<PIPE_MTE2>();", "PipeBarrier<PIPE_MTE3>();"):
+                self.without("barrier", i)
+            elif text == "SyncAll();":
+                self.without("sync-all", i)
+        self.buffers(lines)
+        self.copies(lines)
+
+    def number(self, text: str) -> int | None:
+        """The value of a constant in the text."""
+        return int(text) if text.isdigit() else self.constants.get(text)
+
+    def add(self, kind: str, text: str) -> str:
+        """A new mutant; returns the condition under which its fault is in force."""
+        self.mutants.append(Mutant(len(self.mutants) + 1, kind, text))
+        return f"tilingData.mutant == {len(self.mutants)}"
+
+    def without(self, kind: str, *numbers: int) -> None:
+        following = self.lines[numbers[0] + 1].strip()
+        condition = self.add(kind, f"line {numbers[0] + 1}, {self.lines[numbers[0]].strip()}, before {following}")
+        for i in numbers:
+            self.lines[i] = f"if (!({condition})) {self.lines[i].strip()}"
+
+    def flags(self, lines: list[str]) -> None:
+        events = {}
+        for i, line in enumerate(lines):
+            found = re.fullmatch(r"(\s*)(Set|Wait)Flag<HardEvent::(\w+)>\((EVENT_ID\d)\);", line)
+            if found:
+                events[i] = len(found[1]), found[2], found[3], found[4]
+        taken: set[int] = set()
+        for i, (depth, what, *event) in events.items():
+            if what == "Wait" or i in taken:
+                continue
+            later = [(j, *e) for j, e in events.items() if j > i and list(e[2:]) == event]
+            group = [i, later[0][0]]
+            if later[0][1] > depth:  # set before a loop, for the wait of its first iteration
+                inner = later[0][1]
+                group.append(next(j for j, d, w, *_ in later if w == "Set" and d == inner))
+                group.append(next(j for j, d, w, *_ in later if w == "Wait" and d == depth))
+            taken |= set(group)
+            condition = self.add("event-id", f"line {i + 1}, {lines[i].strip()}: another id")
+            wrong = "EVENT_ID5" if event[1] != "EVENT_ID5" else "EVENT_ID4"
+            self.lines[i] = self.lines[i].replace(event[1], f"({condition} ? {wrong} : {event[1]})")
+            self.without("flag", *group)
+
+    def buffers(self, lines: list[str]) -> None:
+        pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)\(TPosition::VECCALC, )(\d+)(, (\w+)\);)")
+        found = [(i, match) for i, line in enumerate(lines) if (match := pattern.fullmatch(line))]
+        across = _lives_across(lines, [match[2] for _, match in found])
+        addresses = {match[2]: match[3] for _, match in found}
+        for i, match in found:
+            address = match[3]
+            # What a reduction to one element a repeat writes may start at any element: such buffers are short.
+            if not match[5].isdigit() or int(match[5]) >= 8:
+                misaligned = self.add("address", f"{match[2]} 4 bytes on")
+                address = f"{address} + ({misaligned} ? 4 : 0)"
+            other = next((name for name in across[match[2]] if addresses[name] != match[3]), None)
+            if other is not None:
+                overlapping = self.add("overlap", f"{match[2]} where {other} is")
+                address = f"({overlapping} ? {addresses[other]} : {address})"
+            self.lines[i] = f"{match[1]}{address}{match[4]}"
+
+    def copies(self, lines: list[str]) -> None:
+        element = {"float": 4, "int32_t": 4, "bfloat16_t": 2, "half": 2, "uint16_t": 2}
+        memories = re.findall(r"GlobalTensor<(\w+)> (\w+);", "\n".join(lines))
+        types = {name: element.get(kind, 1) for kind, name in memories}
+        i = 0
+        while i < len(self.lines):
+            if re.match(r"\s*Copy(In|InPadded|Out)\(", self.lines[i]):
+                end = i
+                while not self.lines[end].rstrip().endswith(";"):
+                    end += 1
+                statement = " ".join(line.strip() for line in self.lines[i : end + 1])
+                self.lines[i : end + 1] = [self.copy(statement, i, types), *[""] * (end - i)]
+            i += 1
+
+    def copy(self, statement: str, line: int, types: dict[str, int]) -> str:
+        call, arguments = statement.rstrip(";)").split("(", 1)[0], _arguments(statement)
+        memory = next((name for name in types if re.search(rf"\b{name}\b", statement)), None)
+        if memory is None:
+            return statement
+        block = _BLOCK // types[memory]
+        count = self.number(arguments[2])
+        if count is None:  # not known before the run: of a tail
+            fewer = self.add("count", f"line {line + 1}, {statement}: one element fewer")
+            arguments[2] += f" - ({fewer} ? 1 : 0)"
+        # Half of a doubled buffer: up to its end the next copy overwrites what is too much.
+        target = re.match(r"\w+", arguments[0])[0]
+        length = self.lengths.get(target)
+        surplus = block if count is None or length is None else max(length - count, 0) + block
+        more = self.add("length", f"line {line + 1}, {statement}: {surplus} elements more")
+        arguments[2] += f" + ({more} ? {surplus} : 0)"
+        return f"{call}({', '.join(arguments)});"
+
+
+def _arguments(call: str) -> list[str]:
+    """The arguments of a call, as text."""
+    inside = call[call.index("(") + 1 : call.rindex(")")]
+    found, depth, start = [], 0, 0
+    for i, letter in enumerate(inside):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            found.append(inside[start:i].strip())
+            start = i + 1
+    return [*found, inside[start:].strip()]
+
+
+def _lives_across(lines: list[str], names: list[str]) -> dict[str, list[str]]:
+    """For each buffer, those that are written while it waits to be read again."""
+    places: dict[str, list[int]] = {name: [] for name in names}
+    written: dict[str, list[int]] = {name: [] for name in names}
+    known = set(names)
+    for i, line in enumerate(lines):
+        if "LocalTensor<" in line:
+            continue
+        used = [word for word in re.findall(r"\w+", line) if word in known]
+        for name in used:
+            places[name].append(i)
+        if used and re.match(rf"\s*\w+(<\w+>)?\({used[0]}\b", line):
+            written[used[0]].append(i)
+    return {
+        name: [
+            other
+            for other in names
+            if other != name and any(_is_between(write, name, places, written) for write in written[other])
+        ]
+        for name in names
+    }
+
+
+def _is_between(line: int, name: str, places: dict[str, list[int]], written: dict[str, list[int]]) -> bool:
+    """Whether a buffer is next read, and not written, after a line, and was used before it."""
+    later = [place for place in places[name] if place > line]
+    earlier = [place for place in places[name] if place < line]
+    return bool(earlier) and bool(later) and line not in places[name] and later[0] not in written[name]
