@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
-_PART_OF_THE_API = re.compile(r"(basic_api|adv_api|lib)/[\w/]+\.h|kernel_(\w+_intf|tensor|common|type|event|struct_\w+)\.h")
+_PART_OF_THE_API = re.compile(r"(basic_api|adv_api|lib)/[\w/]+\.h"
+                              r"|kernel_(\w+_intf|tensor|common|type|event|struct_\w+)\.h")
 _COMMENTS = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TILING = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(.*?END_TILING_DATA_DEF\s*;?|REGISTER_TILING_DATA_CLASS\s*\([^)]*\)\s*;?"
+_TILING = re.compile(r"BEGIN_TILING_DATA_DEF\s*\(.*?END_TILING_DATA_DEF\s*;?"
+                     r"|REGISTER_TILING_DATA_CLASS\s*\([^)]*\)\s*;?"
                      r"|^[ \t]*(?:(?:static|inline)\s+)*const(?:expr)?\s[^;{}()]*=[^;{}]*;", re.DOTALL | re.MULTILINE)
 
 
@@ -21,7 +23,7 @@ _LAUNCH = re.compile(r"\b\w+\s*(?:<[^<>;{}]*>)?\s*<<<([^;{}]*?)>>>\s*\(")
 
 
 def without_launches(source: Path) -> str | None:
-    """A source in which the host launches kernels (`add<<<blocks, nullptr, stream>>>(x, y)`) without that: the functions
+    """A source whose host code launches kernels (`add<<<blocks, nullptr, stream>>>(x, y)`) without that: the functions
     around stay, for the twin does not call them. None where there is no such launch."""
     text = source.read_text(errors="replace")
     changed, count = _LAUNCH.subn(r"twin::HostLaunches(\1)(", text)

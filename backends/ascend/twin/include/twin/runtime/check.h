@@ -118,8 +118,8 @@ struct Checker {
     }
     if (call.core.check && span.end > call.core.ubBytes)
       Note(s, "ub-capacity", call.site,
-           Text("%s %s %s UB [%llu, %llu), of which a kernel may use %u bytes: the last %u are the framework's", call.api,
-                o.write ? "writes" : "reads", o.name, U(span.begin), U(span.end), call.core.ubBytes,
+           Text("%s %s %s UB [%llu, %llu), of which a kernel may use %u bytes: the last %u are the framework's",
+                call.api, o.write ? "writes" : "reads", o.name, U(span.begin), U(span.end), call.core.ubBytes,
                 call.core.ubRoom - call.core.ubBytes), "UB", span.begin, span.end);
     if (call.core.check && (span.begin < o.low || span.end > o.high)) {
       std::string buffer = o.high == 0 ? std::string("a tensor that was never given memory")
@@ -143,7 +143,8 @@ struct Checker {
       return false;
     }
     if (argument->constants && o.write) {
-      if (call.core.check) Note(s, "gm-out-of-bounds", call.site, Text("%s writes the kernel's constants", call.api), "GM");
+      if (call.core.check)
+        Note(s, "gm-out-of-bounds", call.site, Text("%s writes the kernel's constants", call.api), "GM");
       return false;
     }
     uint64_t base = uint64_t(argument->base);

@@ -7,7 +7,8 @@
 // issue.
 //
 // Two accesses to the same bytes, one of them a write, must be ordered; a read by the scalar unit is complete before
-// anything later is issued. The count that GatherMask gives to the scalar unit orders nothing that is documented. Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
+// anything later is issued. That GatherMask gives the scalar unit a count orders nothing, as far as is documented.
+// Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
 #pragma once
 #include "twin/runtime/state.h"
 
