@@ -6,14 +6,17 @@ waited for right before the second; within the vector pipe, or within a copy pip
 scalar unit issues everything and blocks on its reads and waits, so what it has read or waited for is ordered before all
 that it issues later.
 
-The pass walks the kernel with a model of what is known: for every instruction that has run, the pipes that are certain to
-see it finished. Events carry that knowledge along, so transitive order counts. Branches keep what both sides know, loops
-are walked until nothing changes, with the entry state joined in: what a branch or a loop of zero trips may have skipped is
-never taken as done. Where the walk meets a conflict that is not ordered, it adds the synchronisation and starts again. At
-the end every one is taken away on trial and stays away if no conflict appears.
+The pass walks the kernel with what is known at each point (`pipe_order`). Where it meets a conflict that is not ordered, it
+adds the synchronisation and goes on from there; if a loop has gone round by then, it walks that loop anew. At the end every
+one is taken away on trial, and stays away if no conflict appears before the walk is back to what it knew. What a branch or
+a loop of zero trips may have skipped is never taken as done.
 
 A flag is set and waited for in one block, the innermost that contains both instructions, so each set has exactly one
-wait. When the conflict is carried by a loop, the wait goes to the end of the loop's body.
+wait; a barrier stands before the later instruction, outside the loops that do not contain the earlier one. When the
+conflict is carried by a loop, the wait goes to the end of the loop's body; if the pipe that waits has something to do
+before the later instruction in the next iteration, the wait stands before that instruction instead, and the flag is
+primed: set once before the loop and waited for once after it. There are 6 ids a direction; a barrier for all pipes stands
+in where they do not suffice.
 
 Before:
 
@@ -31,7 +34,9 @@ After:
     "ascendc.wait_flag"() {event = "V_MTE3", event_id = 0 : i64} : () -> ()
     "ascendc.copy_out"(%out, %y, %offset, %count) : ...
 
-Writes to global memory by one pipe are not ordered among each other: a kernel stores every element once.
+Global memory counts as a whole, an argument or a workspace each. Two stores to it by different ops are ordered by a
+barrier, unless one has the attribute `once`: it writes elements that no other store writes. One store in a loop is taken
+to write each element once. `SyncAll` is a barrier for all pipes: what a core wrote before it is there for every core after.
 """
 
 from __future__ import annotations
