@@ -174,6 +174,9 @@ class Program:
             instruction.leaves = tuple(
                 0 if is_scalar and (pipe == _SCALAR or not writes) else bit for pipe in range(len(PIPES))
             )
+        self._keep_innermost_turns()
+        for instruction in self.instructions:
+            bit = 1 << instruction.low
             for access in instruction.accesses:
                 if access.turn:
                     loop = self.controls[access.turn.loop]
@@ -184,14 +187,29 @@ class Program:
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
 
+    def _keep_innermost_turns(self) -> None:
+        """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits tell
+        the iterations of no more than one loop apart. In all others it may touch either half."""
+        loops = {a.turn.loop for i in self.instructions for a in i.accesses if a.turn}
+        for instruction in self.instructions:
+            block = instruction.block
+            while block.owner is not None and block.owner.op not in loops:
+                block = block.owner.block
+            for k, access in enumerate(instruction.accesses):
+                if access.turn and (block.owner is None or access.turn.loop != block.owner.op):
+                    start, end = access.span
+                    instruction.accesses[k] = replace(access, start=start, end=end, turn=None)
+
     def _find_leading(self) -> None:
         """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration before
         the first one had done it."""
         turns = {a.root: a.turn for i in self.instructions for a in i.accesses if a.turn}
         for instruction in self.instructions:
+            if any(access.turn for access in instruction.accesses):
+                continue
             for k, access in enumerate(instruction.accesses):
                 turn = turns.get(access.root)
-                if turn is None or access.turn is not None:
+                if turn is None:
                     continue
                 loop = self.controls[turn.loop]
                 half = access.start // turn.bytes
@@ -202,6 +220,7 @@ class Program:
                 start, end = access.start - shift, access.end - shift
                 instruction.accesses[k] = replace(access, start=start, end=end, turn=as_before)
                 loop.leading |= 1 << instruction.low
+                break
 
     # -- conflicts ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,212 @@
+"""`insert-sync` on random kernels: whatever path a run takes, all conflicting instructions are ordered and all flags meet.
+
+The kernels are run here by vector clocks over the pipes, with a number of iterations and branches drawn anew for every loop
+and `if`; nothing of the pass's own reasoning is used.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from mlir import ir
+
+import jascend.dialect
+from jascend.passes.pipeline import run_pipeline
+
+PIPES = ("S", "V", "MTE2", "MTE3")
+BUFFERS = 5
+FLAT = 'memref<64xf32, "ub">'
+
+
+class Writer:
+    """Makes the text of a kernel."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.count = 0
+
+    def kernel(self) -> str:
+        # Some buffers share addresses, in part.
+        starts = [self.random.choice((0, 128, 256, 512)) + 256 * self.random.randrange(3) for _ in range(BUFFERS)]
+        head = [
+            'func.func @k(%x: memref<?xf32, "gm">, %y: memref<?xf32, "gm">, %n: index, %p: i1, %s: f32) attributes {ascend.kernel} {',
+            "%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index", "%c2 = arith.constant 2 : index",
+            "%c64 = arith.constant 64 : index",
+            *(f'%b{i} = "ascendc.local_tensor"() {{name_hint = "b{i}", offset = {start} : i64}} : () -> {FLAT}'
+              for i, start in enumerate(starts)),
+            '%d = "ascendc.local_tensor"() {name_hint = "d", offset = 2048 : i64} : () -> memref<128xf32, "ub">',
+            f'%d0 = "ascendc.view"(%d, %c0) : (memref<128xf32, "ub">, index) -> {FLAT}',
+        ]  # fmt: skip
+        self.block(0, [f"%b{i}" for i in range(BUFFERS)])
+        return "\n".join([*head, *self.lines, "return", "}"])
+
+    def block(self, depth: int, buffers: list[str]) -> None:
+        for _ in range(self.random.randint(1, 5 if depth else 6)):
+            kind = self.random.random()
+            if depth < 3 and kind < 0.15:
+                self.loop(depth, buffers)
+            elif depth < 3 and kind < 0.25:
+                self.lines.append("scf.if %p {")
+                self.block(depth + 1, buffers)
+                if self.random.random() < 0.5:
+                    self.lines.append("} else {")
+                    self.block(depth + 1, buffers)
+                self.lines.append("}")
+            else:
+                self.instruction(buffers)
+
+    def loop(self, depth: int, buffers: list[str]) -> None:
+        self.count += 1
+        n, last = self.count, self.random.choice(("%n", "%c2"))
+        if self.random.random() < 0.5:
+            self.lines.append(f"scf.for %i{n} = %c0 to {last} step %c1 {{")
+            self.block(depth + 1, buffers)
+            self.lines.append("}")
+            return
+        if self.random.random() < 0.5:
+            self.copy_in("%d0")
+        self.lines += [
+            f"%e{n} = scf.for %i{n} = %c0 to {last} step %c1 iter_args(%slot{n} = %c0) -> index {{",
+            f"%other{n} = arith.subi %c1, %slot{n} : index",
+            f"%at{n} = arith.muli %slot{n}, %c64 : index",
+            f"%to{n} = arith.muli %other{n}, %c64 : index",
+            f'%this{n} = "ascendc.view"(%d, %at{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
+            f'%that{n} = "ascendc.view"(%d, %to{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
+        ]
+        self.block(depth + 1, [*buffers, f"%this{n}", f"%that{n}", f"%this{n}"])
+        self.lines += [f"scf.yield %other{n} : index", "}"]
+
+    def instruction(self, buffers: list[str]) -> None:
+        a, b = self.random.choice(buffers), self.random.choice(buffers)
+        memory = self.random.choice(("%x", "%y"))
+        kind = self.random.randrange(8)
+        if kind < 3:
+            self.lines.append(f'"ascendc.exp"({a}, {b}) : ({FLAT}, {FLAT}) -> ()')
+        elif kind < 5:
+            self.copy_in(a)
+        elif kind < 6:
+            self.lines.append(f'"ascendc.copy_out"({memory}, {a}, %n, %n) : (memref<?xf32, "gm">, {FLAT}, index, index) -> ()')
+        elif kind < 7:
+            self.lines.append(f'"ascendc.duplicate"({a}, %s) : ({FLAT}, f32) -> ()')
+        else:
+            self.count += 1
+            self.lines.append(f'%v{self.count} = "ascendc.get_value"({a}, %c1) : ({FLAT}, index) -> f32')
+
+    def copy_in(self, buffer: str) -> None:
+        memory = self.random.choice(("%x", "%y"))
+        self.lines.append(f'"ascendc.copy_in"({buffer}, {memory}, %n, %n) : ({FLAT}, memref<?xf32, "gm">, index, index) -> ()')
+
+
+class Run:
+    """One run of a kernel by vector clocks."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.sequence = dict.fromkeys(PIPES, 0)
+        self.clocks = {pipe: dict.fromkeys(PIPES, 0) for pipe in PIPES}
+        self.flags: dict[tuple, dict] = {}
+        self.accesses: list[tuple] = []  # place, start, end, pipe, sequence, writes, op
+        self.values: dict[ir.Value, object] = {}
+
+    def block(self, block: ir.Block) -> list:
+        for view in block.operations:
+            op = view.operation
+            if op.name in ("scf.yield", "func.return"):
+                return [self.values.get(value) for value in op.operands]
+            getattr(self, op.name.replace(".", "_"), self.instruction)(op)
+        return []
+
+    def scf_if(self, op) -> None:
+        choice = self.random.randrange(2)
+        if choice < len(op.regions) and len(op.regions[choice].blocks):
+            self.block(op.regions[choice].blocks[0])
+
+    def scf_for(self, op) -> None:
+        first, last = (self.values.get(value) for value in list(op.operands)[:2])
+        carried = [self.values[value] for value in list(op.operands)[3:]]
+        body = op.regions[0].blocks[0]
+        for i in range(last - first if last is not None else self.random.choice((0, 1, 2, 3))):
+            self.values.update(zip(body.arguments, [i, *carried]))
+            carried = self.block(body)
+        self.values.update(zip(op.results, carried))
+
+    def arith_constant(self, op) -> None:
+        self.values[op.results[0]] = op.attributes["value"].value
+
+    def arith_subi(self, op) -> None:
+        self.values[op.results[0]] = self.values[op.operands[0]] - self.values[op.operands[1]]
+
+    def arith_muli(self, op) -> None:
+        self.values[op.results[0]] = self.values[op.operands[0]] * self.values[op.operands[1]]
+
+    def ascendc_local_tensor(self, op) -> None:
+        self.values[op.results[0]] = op.attributes["offset"].value
+
+    def ascendc_view(self, op) -> None:
+        self.values[op.results[0]] = self.values[op.operands[0]] + 4 * self.values[op.operands[1]]
+
+    def at_issue(self, pipe: str) -> dict:
+        clock = self.clocks[pipe]
+        for other, sequence in self.clocks["S"].items():
+            clock[other] = max(clock[other], sequence)
+        return clock
+
+    def ascendc_set_flag(self, op) -> None:
+        key = op.attributes["event"].value, op.attributes["event_id"].value
+        assert key not in self.flags, f"{key} is set twice"
+        source = key[0].split("_")[0]
+        self.flags[key] = {**self.at_issue(source), source: self.sequence[source]}
+
+    def ascendc_wait_flag(self, op) -> None:
+        key = op.attributes["event"].value, op.attributes["event_id"].value
+        assert key in self.flags, f"{key} is not set"
+        clock = self.at_issue(key[0].split("_")[1])
+        for pipe, sequence in self.flags.pop(key).items():
+            clock[pipe] = max(clock[pipe], sequence)
+
+    def ascendc_pipe_barrier(self, op) -> None:
+        pipe = op.attributes["pipe"].value
+        for one in PIPES if pipe == "ALL" else (pipe,):
+            for other in PIPES if pipe == "ALL" else (pipe,):
+                self.clocks[one][other] = self.sequence[other]
+
+    def instruction(self, op) -> None:
+        definition = jascend.dialect.ASCENDC.by_name[op.name]
+        pipe = definition.pipe
+        clock = self.at_issue(pipe)
+        self.sequence[pipe] += 1
+        new = []
+        for operand, value in zip(definition.operands, op.operands):
+            if operand.role:
+                start = self.values.get(value)
+                place, start, end = (value.arg_number, 0, 1) if start is None else ("ub", start, start + 256)
+                new.append((place, start, end, pipe, self.sequence[pipe], operand.role != "in", op))
+        for one in new:
+            for other in self.accesses:
+                if one[0] != other[0] or one[1] >= other[2] or other[1] >= one[2] or not (one[5] or other[5]):
+                    continue
+                once = one[0] != "ub" and one[3] == other[3] and one[6] == other[6]
+                ordered = other[4] <= clock[other[3]] or (other[3] == "S" and not other[5])
+                assert ordered or once, f"nothing orders\n{other[6]}\nand\n{one[6]}"
+        self.accesses += new
+        if len(self.accesses) % 64 < len(new):  # what every pipe knows of cannot be in disorder any more
+            known = {p: min(self.clocks[q][p] for q in PIPES) for p in PIPES}
+            self.accesses = [a for a in self.accesses if a[4] > known[a[3]] and (a[3] != "S" or a[5])]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_path_of_random_kernels_is_ordered(part):
+    for seed in range(part * 25, part * 25 + 25):
+        text = Writer(seed).kernel()
+        with jascend.dialect.make_context():
+            module = run_pipeline(ir.Module.parse(text), "insert-sync")
+            kernel = module.body.operations[0]
+            for path in range(6):
+                run = Run(1000 * seed + path)
+                try:
+                    run.block(kernel.regions[0].blocks[0])
+                    assert not run.flags, f"never waited for: {list(run.flags)}"
+                except AssertionError as error:
+                    raise AssertionError(f"seed {seed}, path {path}: {error}\n{module}") from None
