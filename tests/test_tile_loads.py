@@ -1,4 +1,4 @@
-"""Loads of elements that no instruction computes on: 64-bit integers as pairs of words, truth values as bytes."""
+"""Copies of elements that no instruction computes on: 64-bit integers as pairs of words, truth values as bytes."""
 
 import numpy as np
 import pytest
@@ -33,3 +33,19 @@ def test_truth_values(count, length):
     (flags,) = agree(loading("i1", "i8", length, count, 3), [x])
     np.testing.assert_array_equal(flags[:count], x[3 : 3 + count])
     assert not flags[count:].any()
+
+
+@pytest.mark.parametrize("count", [1, 5, 16])
+def test_stores_of_64_bit_integers(count):
+    words = np.random.default_rng(0).integers(-(2**31), 2**31, 32).astype(np.int32)
+    text = kernel(
+        f"""
+        %offset = arith.constant 3 : index
+        %count = arith.constant {count} : index
+        %all = arith.constant 32 : index
+        %x = "tile.load"(%x_gm, %c0, %all) : (memref<?xi32, "gm">, index, index) -> tensor<32xi32>
+        "tile.store"(%x, %x_out, %offset, %count) : (tensor<32xi32>, memref<20xi64, "gm">, index, index) -> ()""",
+        x_gm="?xi32", x_out="20xi64",
+    )  # fmt: skip
+    (stored,) = agree(text, [words])
+    np.testing.assert_array_equal(stored[3 : 3 + count].view(np.int32), words[: 2 * count])

@@ -60,7 +60,7 @@ def _verify_copy_in(op) -> None:
 
 def _verify_copy_out(op) -> None:
     in_space(op, dst="gm", src="ub")
-    if element_of(op.dst) != element_of(op.src):
+    if element_of(op.src) != _HELD_AS.get(element_of(op.dst), element_of(op.dst)):
         raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
 
 

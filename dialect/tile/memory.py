@@ -10,24 +10,27 @@ _BLOCK = 32  # bytes
 _MAX_ROWS = 4095  # blocks of one copy
 
 
-# Elements in global memory that no instruction computes on, and what a load makes of each: the tile's element, and how many.
-LOADED_AS = {"i64": ("i32", 2), "i1": ("i8", 1)}
+# Elements in global memory that no instruction computes on, and what a copy makes of each: the tile's element, and how many.
+COPIED_AS = {"i64": ("i32", 2), "i1": ("i8", 1)}
 
 
 def _verify_load(op) -> None:
-    length, source = length_of(op.value), str(element_of(op.source))
-    if source not in LOADED_AS:
-        same_element(op.source, "source", op.value, "value")
-        return
-    element, lanes = LOADED_AS[source]
-    if str(element_of(op.value)) != element or length % lanes:
-        multiple = f" a multiple of {lanes}" if lanes > 1 else ""
-        raise VerifyError(f"elements {source} are loaded as{multiple} {element}, got {op.value.type}")
+    _verify_copy(op, "source", "loaded as")
 
 
 def _verify_store(op) -> None:
-    length_of(op.value)
-    same_element(op.target, "target", op.value, "value")
+    _verify_copy(op, "target", "stored from")
+
+
+def _verify_copy(op, memory: str, verb: str) -> None:
+    length, held = length_of(op.value), str(element_of(getattr(op, memory)))
+    if held not in COPIED_AS:
+        same_element(getattr(op, memory), memory, op.value, "value")
+        return
+    element, lanes = COPIED_AS[held]
+    if str(element_of(op.value)) != element or length % lanes:
+        multiple = f" a multiple of {lanes}" if lanes > 1 else ""
+        raise VerifyError(f"elements {held} are {verb}{multiple} {element}, got {op.value.type}")
 
 
 def _rows(op) -> None:
@@ -75,7 +78,7 @@ MEMORY = (
         "store",
         "UB to global memory: the first `count` elements, to `offset` on.",
         operands=(
-            Operand("value", "tensor", "the tile"),
+            Operand("value", "tensor", "the tile; i64 from two lanes of i32, the lower half first, i1 from i8"),
             Operand("target", "memref", "in memory space \"gm\""),
             Operand("offset", "index", "in elements, from the start of `target`"),
             Operand("count", "index", "elements written"),

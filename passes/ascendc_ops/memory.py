@@ -6,7 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect.ascendc import buffer_bytes, element_bytes_of
-from jascend.dialect.tile.memory import LOADED_AS
+from jascend.dialect.tile.memory import COPIED_AS
 
 from .lowering import Lowering, constant_index, element_of, length_of, lowers
 
@@ -18,14 +18,19 @@ def load(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     length, element = length_of(view.value), element_of(view.value)
     dst = low.result(op)
-    _, lanes = LOADED_AS.get(str(element_of(view.source)), ("", 1))
-    offset, count = _times(low, view.offset, lanes), _times(low, view.count, lanes)
+    offset, count = _in_lanes(low, view, view.source)
     full = constant_index(count) == length
     pad = view.pad
     if pad is not None and not full and buffer_bytes(dst) > _BLOCK:
         _fill_if_short(low, dst, count, length, element, pad)
     padding = None if full or pad is None else ir.FloatAttr.get(low.b.f32_type, pad)
     low.emit("CopyIn", dst, view.source, offset, count, pad=padding)
+
+
+def _in_lanes(low: Lowering, view, memory: ir.Value) -> list[ir.Value]:
+    """Offset and count of a copy, in lanes of its tile."""
+    _, lanes = COPIED_AS.get(str(element_of(memory)), ("", 1))
+    return [_times(low, view.offset, lanes), _times(low, view.count, lanes)]
 
 
 def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
@@ -54,7 +59,7 @@ def _attribute(element: ir.Type, value: float) -> ir.Attribute:
 @lowers("tile.store")
 def store(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
-    low.emit("CopyOut", view.target, low.of(view.value), view.offset, view.count)
+    low.emit("CopyOut", view.target, low.of(view.value), *_in_lanes(low, view, view.target))
 
 
 @lowers("tile.load_rows")

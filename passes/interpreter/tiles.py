@@ -8,15 +8,20 @@ from mlir import ir
 from .core import NotInterpreted, dtype_of, flush, function, unspecified
 
 
+def _in_lanes(memory, dtype, offset, count):
+    """Memory, flat, and where a copy begins and how much it moves, in lanes of its tile's dtype."""
+    flat, offset, count = memory.reshape(-1), int(offset), int(count)
+    if memory.dtype.kind not in "ib" or memory.dtype == dtype:
+        return flat, offset, count
+    lanes = memory.itemsize // dtype.itemsize
+    return flat.view(dtype), lanes * offset, lanes * count
+
+
 @function("tile.load")
 def _load(_, op, memory, offset, count):
     tile = ir.RankedTensorType(op.results[0].type)
     length, view = tile.get_dim_size(0), op.opview
-    flat = memory.reshape(-1)
-    offset, count = int(offset), int(count)
-    if memory.dtype.kind in "ib" and memory.dtype != dtype_of(tile.element_type):  # what is loaded as something else
-        lanes = memory.itemsize // dtype_of(tile.element_type).itemsize
-        flat, offset, count = flat.view(dtype_of(tile.element_type)), lanes * offset, lanes * count
+    flat, offset, count = _in_lanes(memory, dtype_of(tile.element_type), offset, count)
     if not 0 <= count <= length or offset < 0 or offset + count > flat.size:
         raise IndexError(f"tile.load of {count} elements from {offset}: the memory has {flat.size}, the tile {length}")
     dtype = dtype_of(tile.element_type)
@@ -27,8 +32,7 @@ def _load(_, op, memory, offset, count):
 
 @function("tile.store")
 def _store(_, op, value, memory, offset, count):
-    flat = memory.reshape(-1)
-    offset, count = int(offset), int(count)
+    flat, offset, count = _in_lanes(memory, value.dtype, offset, count)
     if not 0 <= count <= value.size or offset < 0 or offset + count > flat.size:
         raise IndexError(f"tile.store of {count} elements to {offset}: the memory has {flat.size}, the tile {value.size}")
     flat[offset : offset + count] = value[:count]

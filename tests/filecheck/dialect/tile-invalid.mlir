@@ -80,6 +80,14 @@ func.func @load_wide(%x: memref<?xi64, "gm">, %n: index) {
 
 // -----
 
+func.func @store_wide(%x: memref<?xi64, "gm">, %t: tensor<8xf32>, %n: index) {
+  // expected-error@below {{elements i64 are stored from a multiple of 2 i32, got tensor<8xf32>}}
+  "tile.store"(%t, %x, %n, %n) : (tensor<8xf32>, memref<?xi64, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
 func.func @repeat(%x: tensor<16xf32>) {
   // expected-error@below {{16 elements, repeated, are no 40 elements}}
   %0 = "tile.repeat"(%x) : (tensor<16xf32>) -> tensor<40xf32>
