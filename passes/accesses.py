@@ -4,9 +4,9 @@ A buffer operand is a chain of views (`ascendc.view`, each at an offset) down to
 memory. A constant offset gives a sub-range, an unknown one all of the viewed buffer; an op that declares how many bytes
 it touches narrows the range further.
 
-Double buffering uses one buffer of two halves that take turns: the offset is `slot * length`, where `slot` is carried by
-a loop and is 1 minus itself in the next iteration. In one iteration the halves `slot` and `1 - slot` are apart; from one
-iteration to the next they change places. `Access.turn` says which half an access means.
+Double buffering uses one buffer of two halves that take turns: the offset is `slot * length`, where `slot` is carried
+by a loop and is 1 minus itself in the next iteration. In one iteration the halves `slot` and `1 - slot` are apart; from
+one iteration to the next they change places. `Access.turn` says which half an access means.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _turn(view, element: ir.Type) -> Turn | None:
 
 
 def _slot(value: ir.Value) -> tuple[ir.Operation, int, int] | None:
-    """The loop whose iterations alternate an index between 0 and 1, whether this is the carried one or its opposite, and
-    what it is at first."""
+    """The loop whose iterations alternate an index between 0 and 1, whether this is the carried one or its opposite,
+    and what it is at first."""
     opposite = _one_minus(value)
     if opposite is not None:
         found = _slot(opposite)

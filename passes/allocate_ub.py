@@ -1,17 +1,18 @@
 """Gives every buffer its address in the unified buffer.
 
-A buffer is live from its first use to its last; a use inside a loop that does not contain the buffer's `local_tensor` keeps
-it live all through that loop, because another iteration may read it. Uses of its views are its uses. Buffers whose lives
-do not overlap may share addresses; so may, exactly, the result of an elementwise instruction and an operand that it is
-the last to read. Larger buffers are placed first, each where a buffer of the same name and type already is if it can be
-(the text then has one declaration for both), else at the lowest 32-byte aligned address that is free throughout its life.
-The placed buffers move to the start of the kernel: they are static, and the emitted text declares them there.
+A buffer is live from its first use to its last; a use inside a loop that does not contain the buffer's `local_tensor`
+keeps it live all through that loop, because another iteration may read it. Uses of its views are its uses. Buffers
+whose lives do not overlap may share addresses; so may, exactly, the result of an elementwise instruction and an operand
+that it is the last to read. Larger buffers are placed first, each where a buffer of the same name and type already is
+if it can be (the text then has one declaration for both), else at the lowest 32-byte aligned address that is free
+throughout its life. The placed buffers move to the start of the kernel: they are static, and the emitted text declares
+them there.
 
 Where there is room, two things make the kernel faster. A buffer that a copy fills or empties shares its address with
-nothing in the same loop, so that the copy of the next iteration need not wait for the vector unit to be done with another
-buffer. And operands of one instruction start in different bank groups: those are the address bits [8:5] on 910B, and
-operands in one group are read one after the other (1.7 times the cycles in the measurement of the public bank-conflict
-sample). Both are given up, in this order reversed, before the kernel is refused.
+nothing in the same loop, so that the copy of the next iteration need not wait for the vector unit to be done with
+another buffer. And operands of one instruction start in different bank groups: those are the address bits [8:5] on
+910B, and operands in one group are read one after the other (1.7 times the cycles in the measurement of the public
+bank-conflict sample). Both are given up, in this order reversed, before the kernel is refused.
 
 Before:
 
@@ -56,7 +57,8 @@ class AllocateUb:
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.target not in TARGETS:
-            emit_error(module, f"option 'target' of allocate-ub must be one of {', '.join(TARGETS)}, got '{self.target}'")
+            allowed = ", ".join(TARGETS)
+            emit_error(module, f"option 'target' of allocate-ub must be one of {allowed}, got '{self.target}'")
             raise PassFailure
         capacity = self.capacity or TARGETS[self.target].ub_usable_bytes
         fits = True
@@ -213,8 +215,8 @@ def _place(buffers: list[_Buffer], isolated: bool, skewed: bool) -> int:
 
 
 def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], isolated: bool, skewed: bool) -> int:
-    """An address at which a buffer meets no placed one that lives with it: that of its namesake, that of an operand which
-    it may replace, or the lowest."""
+    """An address at which a buffer meets no placed one that lives with it: that of its namesake, that of an operand
+    which it may replace, or the lowest."""
 
     def is_free(start: int) -> bool:
         return all(

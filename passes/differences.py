@@ -1,9 +1,9 @@
 """Whether a pipeline changed what kernels compute: each is interpreted before and after, on the same generated arrays.
 
-All of a kernel's arguments are arrays of global memory or scalars, and all arrays are compared afterwards, bit for bit but
-for the payloads of NaN. The generated values have many ties and some NaN, infinities and denormal numbers. A leading
-dimension that is not known is 3 rows; where the kernel has arguments of type index, these and every unknown dimension are
-a length with a tail.
+All of a kernel's arguments are arrays of global memory or scalars, and all arrays are compared afterwards, bit for bit
+but for the payloads of NaN. The generated values have many ties and some NaN, infinities and denormal numbers. A
+leading dimension that is not known is 3 rows; where the kernel has arguments of type index, these and every unknown
+dimension are a length with a tail.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _run_somehow(kernel: ir.Operation, seed: int) -> tuple[list[np.ndarray], int
 
 def _run(kernel: ir.Operation, seed: int, unknown: int) -> list[np.ndarray]:
     block = kernel.regions[0].blocks[0]
-    random = np.random.default_rng(seed).spawn(len(block.arguments))  # what one argument draws does not change the others
+    # What one argument draws does not change the others.
+    random = np.random.default_rng(seed).spawn(len(block.arguments))
     values = [_generate(argument.type, unknown, own) for argument, own in zip(block.arguments, random)]
     scratch = cores.workspaces(kernel, _ROWS, _CORES)
     runs = [Core(dict(zip(block.arguments, values)), core, _CORES, scratch) for core in range(_CORES)]

@@ -6,17 +6,17 @@ waited for right before the second; within the vector pipe, or within a copy pip
 scalar unit issues everything and blocks on its reads and waits, so what it has read or waited for is ordered before all
 that it issues later.
 
-The pass walks the kernel with what is known at each point (`pipe_order`). Where it meets a conflict that is not ordered, it
-adds the synchronisation and goes on from there; if a loop has gone round by then, it walks that loop anew. At the end every
-one is taken away on trial, and stays away if no conflict appears before the walk is back to what it knew. What a branch or
-a loop of zero trips may have skipped is never taken as done.
+The pass walks the kernel with what is known at each point (`pipe_order`). Where it meets a conflict that is not
+ordered, it adds the synchronisation and goes on from there; if a loop has gone round by then, it walks that loop anew.
+At the end every one is taken away on trial, and stays away if no conflict appears before the walk is back to what it
+knew. What a branch or a loop of zero trips may have skipped is never taken as done.
 
 A flag is set and waited for in one block, the innermost that contains both instructions, so each set has exactly one
 wait; a barrier stands before the later instruction, outside the loops that do not contain the earlier one. When the
 conflict is carried by a loop, the wait goes to the end of the loop's body; if the pipe that waits has something to do
 before the later instruction in the next iteration, the wait stands before that instruction instead, and the flag is
-primed: set once before the loop and waited for once after it. There are 6 ids a direction; a barrier for all pipes stands
-in where they do not suffice.
+primed: set once before the loop and waited for once after it. There are 6 ids a direction; a barrier for all pipes
+stands in where they do not suffice.
 
 Before:
 
@@ -35,8 +35,9 @@ After:
     "ascendc.copy_out"(%out, %y, %offset, %count) : ...
 
 Global memory counts as a whole, an argument or a workspace each. Two stores to it by different ops are ordered by a
-barrier, unless one has the attribute `once`: it writes elements that no other store writes. One store in a loop is taken
-to write each element once. `SyncAll` is a barrier for all pipes: what a core wrote before it is there for every core after.
+barrier, unless one has the attribute `once`: it writes elements that no other store writes. One store in a loop is
+taken to write each element once. `SyncAll` is a barrier for all pipes: what a core wrote before it is there for every
+core after.
 """
 
 from __future__ import annotations
@@ -158,8 +159,8 @@ class _Synchroniser(Program):
         return self._outermost_repeated(resume) or resume
 
     def _choose(self, conflict: Unordered) -> tuple[Instruction, Control | None]:
-        """One of the earlier instructions, the latest of its pipe, which stands for those before it too; and the loop from
-        whose last iteration it comes, if it takes turns there."""
+        """One of the earlier instructions, the latest of its pipe, which stands for those before it too; and the loop
+        from whose last iteration it comes, if it takes turns there."""
         later, n = conflict.later, self.count
         bits = next(found for mask in self.of_pipe if (found := conflict.earlier & mask))
         now, aged = bits & ((1 << n) - 1), (bits >> n | bits >> 2 * n) & ((1 << n) - 1)
@@ -175,8 +176,8 @@ class _Synchroniser(Program):
         return earlier, next(loop for loop in self.turning_loops if loop.turning >> earlier.low & 1)
 
     def _add_flag(self, first: Item, second: Item, target: int, source: int, carried: bool) -> Item:
-        """Sets a flag behind `first` and waits before `second`, or where the two are iterations apart at the body's end. If
-        that would hold up what comes before `second` in the next iteration, the flag is primed instead."""
+        """Sets a flag behind `first` and waits before `second`, or where the two are iterations apart at the body's
+        end. If that would hold up what comes before `second` in the next iteration, the flag is primed instead."""
         block = first.block
         pair = Pair(source, target)
         follows = block.items.index(first) >= block.items.index(second)
@@ -274,8 +275,8 @@ class _Synchroniser(Program):
     # -- event ids ----------------------------------------------------------------------------------------------
 
     def _number_events(self) -> None:
-        """Gives each pair an id that no pair of its direction has between the same set and wait; a barrier for all pipes
-        replaces a pair when the ids are used up."""
+        """Gives each pair an id that no pair of its direction has between the same set and wait; a barrier for all
+        pipes replaces a pair when the ids are used up."""
         positions = {item: i for i, item in enumerate(self.items())}
         open_until: dict[tuple[int, int, int], int] = {}
         pairs = [sync.pair for sync in self.syncs() if isinstance(sync, Flag)]

@@ -1,16 +1,16 @@
 """Which instructions of a kernel are ordered: a walk with bit sets, used by `insert-sync`.
 
-Instructions are numbered in program order. At every point the walk knows, for each pipe, the set of instructions that may
-have run and that the pipe is not certain to find finished (`State`, one integer a pipe). An instruction that conflicts
-with one in its pipe's set is unordered. A barrier empties the set of its own pipe's instructions. A flag carries what its
-source pipe knew: all the source has been given before, and all that the source itself had waited for. What the scalar
-unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
+Instructions are numbered in program order. At every point the walk knows, for each pipe, the set of instructions that
+may have run and that the pipe is not certain to find finished (`State`, one integer a pipe). An instruction that
+conflicts with one in its pipe's set is unordered. A barrier empties the set of its own pipe's instructions. A flag
+carries what its source pipe knew: all the source has been given before, and all that the source itself had waited for.
+What the scalar unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
 
 Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
 longer grows, with the state before the loop in it, so a loop of zero trips is covered.
 
-An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the loop, in
-the one before, or earlier; the back edge moves them on.
+An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the
+loop, in the one before, or earlier; the back edge moves them on.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Flag(Item):
 
 @dataclass(eq=False)
 class Pair:
-    """A flag: a set and its wait in one block. A primed one is waited for in the next iteration of `loop`: it is also set
-    before the loop and waited for after it."""
+    """A flag: a set and its wait in one block. A primed one is waited for in the next iteration of `loop`: it is also
+    set before the loop and waited for after it."""
 
     source: int
     target: int
@@ -121,7 +121,7 @@ class Program:
     def __init__(self, kernel: ir.Operation):
         self.kernel = kernel
         self.instructions: list[Instruction] = []
-        self.before: dict[Item | Block, State] = {}  # of an item: the state it was met with; of a block: that at its end
+        self.before: dict[Item | Block, State] = {}  # the state that an item was met with, and that at a block's end
         self.primed: dict[Pair, int] = {}  # what a primed flag stands for, at the head of its loop
         self.controls: dict[ir.Operation, Control] = {}
         self.body = self._block(kernel.regions[0].blocks[0], None)
@@ -188,8 +188,8 @@ class Program:
         self._find_conflicts()
 
     def _keep_innermost_turns(self) -> None:
-        """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits tell
-        the iterations of no more than one loop apart. In all others it may touch either half."""
+        """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits
+        tell the iterations of no more than one loop apart. In all others it may touch either half."""
         loops = {a.turn.loop for i in self.instructions for a in i.accesses if a.turn}
         for instruction in self.instructions:
             block = instruction.block
@@ -201,8 +201,8 @@ class Program:
                     instruction.accesses[k] = replace(access, start=start, end=end, turn=None)
 
     def _find_leading(self) -> None:
-        """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration before
-        the first one had done it."""
+        """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration
+        before the first one had done it."""
         turns = {a.root: a.turn for i in self.instructions for a in i.accesses if a.turn}
         for instruction in self.instructions:
             if any(access.turn for access in instruction.accesses):
@@ -225,8 +225,8 @@ class Program:
     # -- conflicts ----------------------------------------------------------------------------------------------
 
     def _find_conflicts(self) -> None:
-        """Fills in what each instruction conflicts with. Within UB by a sweep over the addresses at which ranges begin and
-        end; a bit set for each stretch between two of them holds who reads and who writes there."""
+        """Fills in what each instruction conflicts with. Within UB by a sweep over the addresses at which ranges begin
+        and end; a bit set for each stretch between two of them holds who reads and who writes there."""
         n = self.count
         spans: list[tuple[int, int, Instruction, Access]] = []
         outside: dict[ir.Value, list[tuple[Instruction, Access]]] = {}
@@ -263,15 +263,16 @@ class Program:
                 instruction.conflicts &= ~self.of_pipe[_SCALAR]
 
     def _take_turns(self, spans: list[tuple[int, int, Instruction, Access]]) -> None:
-        """Takes conflicts back where two accesses are in different halves: in one iteration those of opposite turns, from
-        one iteration to the next those of the same turn."""
+        """Takes conflicts back where two accesses are in different halves: in one iteration those of opposite turns,
+        from one iteration to the next those of the same turn."""
         n = self.count
         alone = [s for s in spans if sum(a.root == s[3].root for a in s[2].accesses) == 1]
         for _, _, one, x in alone:
             for _, _, other, y in alone:
                 if x.turn.loop != y.turn.loop or x.root != y.root:
                     continue
-                if any(_shared(a, b, self._address) for a in one.accesses for b in other.accesses if a is not x or b is not y):
+                pairs = ((a, b) for a in one.accesses for b in other.accesses if a is not x or b is not y)
+                if any(_shared(a, b, self._address) for a, b in pairs):
                     continue
                 now = other.low if x.turn.half != y.turn.half else n + other.low
                 one.conflicts &= ~(1 << now)

@@ -1,9 +1,9 @@
 """Loads the next chunk while this one is worked on.
 
-In a loop over chunks the vector unit waits for every load, and the copy pipe for the work on what it loaded before. This
-pass starts the load of an iteration in the one before: the loaded tile becomes a value that the loop carries, its first
-one loaded before the loop. `lower-to-ascendc` gives a tile that is carried like this two buffers that take turns, and
-`insert-sync` orders the copy into one against the work on the other at the end of the body only. The last iteration
+In a loop over chunks the vector unit waits for every load, and the copy pipe for the work on what it loaded before.
+This pass starts the load of an iteration in the one before: the loaded tile becomes a value that the loop carries, its
+first one loaded before the loop. `lower-to-ascendc` gives a tile that is carried like this two buffers that take turns,
+and `insert-sync` orders the copy into one against the work on the other at the end of the body only. The last iteration
 loads nothing: its count is 0, so there is no second copy of the body.
 
 A load moves if its offset and count depend on nothing but the loop's induction variable, if the loop does not write the
@@ -54,6 +54,10 @@ _LOADS = ("tile.load", "tile.load_rows")
 _STORES = {"tile.store": 1, "tile.store_rows": 1}  # number of the operand that is written
 _TRIPS = 8  # of a loop whose bounds are not known
 _REPEAT = 256  # bytes
+_APIS = {
+    "math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "arith.divf": "Div", "tile.compress": "GatherMask",
+    "tile.gather": "Gather", "tile.sort": "Sort32", "tile.merge": "MrgSort",
+}  # fmt: skip
 _BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i16": 2, "i1": 0.125}
 
 
@@ -199,10 +203,8 @@ class _Model:
         tiles = [value for value in (*op.results, *op.operands) if isinstance(value.type, ir.RankedTensorType)]
         if not tiles:
             return 0.0
-        apis = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "arith.divf": "Div", "tile.compress": "GatherMask",
-                "tile.gather": "Gather", "tile.sort": "Sort32", "tile.merge": "MrgSort"}  # fmt: skip
         repeats = max(map(_bytes, tiles)) / _REPEAT
-        return c.vector_start + repeats * c.vector[apis.get(op.name, "Add")][0]
+        return c.vector_start + repeats * c.vector[_APIS.get(op.name, "Add")][0]
 
 
 def _bytes(tile: ir.Value) -> float:
@@ -267,7 +269,9 @@ def _runs(first: ir.Value, last: ir.Value) -> bool:
     return low is not None and high is not None and low < high
 
 
-def _load_of(b: Builder, load: ir.Operation, ops: list[ir.Operation], induction: ir.Value, at: ir.Value, valid) -> ir.Value:
+def _load_of(
+    b: Builder, load: ir.Operation, ops: list[ir.Operation], induction: ir.Value, at: ir.Value, valid: ir.Value | None
+) -> ir.Value:
     """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
     values = {induction: at}
     for op in ops:

@@ -65,8 +65,9 @@ class Laboratory:
         outputs = [np.frombuffer(b"\xee" * x.nbytes, np.uint8).copy() for x in s.like]
         tiling = s.tiling + struct.pack("<I", number)
         run = self.library.launch(
-            s.name, [*(x.copy() for x in s.inputs), *outputs], tiling=tiling, blocks=s.blocks, workspace_bytes=s.workspace_bytes
-        )
+            s.name, [*(x.copy() for x in s.inputs), *outputs], tiling=tiling, blocks=s.blocks,
+            workspace_bytes=s.workspace_bytes,
+        )  # fmt: skip
         return [output.tobytes() for output in outputs], run.findings
 
     def is_found(self, mutant: Mutant) -> bool:

@@ -67,7 +67,8 @@ def test_another_target_is_another_program(directory, builds):
 
 def test_a_plugin_counts_by_its_content(directory, builds, tmp_path):
     plugin = tmp_path / "plugin.py"
-    text = '"""Does nothing."""\nfrom jascend import passes\n\n@passes.rewrite("ascend.sort")\ndef nothing_at_all(op, rewriter):\n'
+    head = '"""Nothing."""\nfrom jascend import passes\n\n@passes.rewrite("ascend.sort")\n'
+    text = head + "def nothing_at_all(op, rewriter):\n"
     for number, body in enumerate(("    return True\n", "    return True\n", "    return 1\n")):
         plugin.write_text(text + body)
         program(plugins=[str(plugin)])
@@ -81,7 +82,10 @@ def test_other_sources_are_another_compiler(directory, builds, monkeypatch):
     assert len(builds) == 2
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-1] + b"!"])
+DAMAGES = (lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-1] + b"!")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_entry_is_compiled_anew(directory, builds, damage):
     first = program()
     (entry,) = directory.iterdir()

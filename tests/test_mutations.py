@@ -1,7 +1,8 @@
 """Generated kernels, broken on purpose one place at a time: the twin's checker must notice.
 
-Every deletion of a barrier, of a flag pair or of a meeting of all cores that goes unnoticed would be synchronisation that
-the kernel does not need; `insert-sync` should not have put it there. Other faults count as found too if the result changes.
+Every deletion of a barrier, of a flag pair or of a meeting of all cores that goes unnoticed would be synchronisation
+that the kernel does not need; `insert-sync` should not have put it there. Other faults count as found too if the result
+changes.
 """
 
 import functools
@@ -20,7 +21,7 @@ from jascend.backends.ascend.codegen import tiling
 from jascend.passes.lower_to_tile import KERNEL
 from jascend.passes.pipeline import run_pipeline
 
-# Two rows on one core, of four chunks each: every loop goes round, and one chunk is neither near the first nor the tail.
+# Two rows on one core, of four chunks each: every loop goes round, and a chunk is neither near the first nor the tail.
 ROWS, VOCABULARY = 2, 13000
 MEETING = """
 func.func @k(%x: memref<?x64xf32, "gm">, %out: memref<?x64xf32, "gm">) attributes {ascend.kernel} {

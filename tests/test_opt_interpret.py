@@ -13,7 +13,8 @@ from jascend.passes import opt
 
 FILECHECK = Path(__file__).parent / "filecheck"
 KERNEL = """
-func.func @scale(%x: memref<?x64xf32, "gm">, %k: memref<?xi32, "gm">, %out: memref<?x64xf32, "gm">) attributes {ascend.kernel} {
+func.func @scale(%x: memref<?x64xf32, "gm">, %k: memref<?xi32, "gm">, %out: memref<?x64xf32, "gm">)
+    attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -62,8 +63,8 @@ def test_a_pass_that_changes_the_meaning_is_an_error(run, tmp_path):
     status, _, err = run("kernel.mlir", "--plugin", "wrong.py", "--square", "--interpret", "--seed=7")
     assert status == 1
     expected = (
-        r"kernel\.mlir:2:1: error: 'scale' computes something else after the pipeline: argument 2 differs in \d+ elements, "
-        r"first at \[0, 0\]: \S+ before, \S+ after \(seed 7\)"
+        r"kernel\.mlir:2:1: error: 'scale' computes something else after the pipeline: "
+        r"argument 2 differs in \d+ elements, first at \[0, 0\]: \S+ before, \S+ after \(seed 7\)"
     )
     assert re.match(expected, err), err
 
@@ -76,7 +77,8 @@ def test_what_is_no_longer_tiles_is_not_compared(run, tmp_path):
 
 
 def test_loading_ahead_changes_no_kernel_of_its_tests(run):
-    status, _, err = run(str(FILECHECK / "pipeline-loads.mlir"), "--split-input-file", "--pipeline-loads", "--interpret")
+    file = str(FILECHECK / "pipeline-loads.mlir")
+    status, _, err = run(file, "--split-input-file", "--pipeline-loads", "--interpret")
     assert (status, err) == (0, "")
 
 
@@ -119,9 +121,8 @@ def test_upstream_reads_our_dialects(run, tmp_path):
     assert run("--dump-irdl", "-o", "jascend.irdl.mlir")[0] == 0
     assert run("kernel.mlir", "--lower-to-ascendc", "--allocate-ub", "--insert-sync", "-o", "low.mlir")[0] == 0
     for file in ("kernel.mlir", "low.mlir"):
-        read = subprocess.run(
-            [mlir_opt(), f"--irdl-file={tmp_path / 'jascend.irdl.mlir'}", tmp_path / file], capture_output=True, text=True
-        )
+        command = [mlir_opt(), f"--irdl-file={tmp_path / 'jascend.irdl.mlir'}", tmp_path / file]
+        read = subprocess.run(command, capture_output=True, text=True)
         assert read.returncode == 0, read.stderr
         assert "func.func @scale" in read.stdout
 

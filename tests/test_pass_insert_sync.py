@@ -1,7 +1,8 @@
-"""`insert-sync` on random kernels: whatever path a run takes, all conflicting instructions are ordered and all flags meet.
+"""`insert-sync` on random kernels: whatever path a run takes, all conflicting instructions are ordered and all flags
+meet.
 
-The kernels are run here by vector clocks over the pipes, with a number of iterations and branches drawn anew for every loop
-and `if`; nothing of the pass's own reasoning is used.
+The kernels are run here by vector clocks over the pipes, with a number of iterations and branches drawn anew for every
+loop and `if`; nothing of the pass's own reasoning is used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jascend.passes.pipeline import run_pipeline
 
 PIPES = ("S", "V", "MTE2", "MTE3")
 BUFFERS = 5
+MEMORY = 'memref<?xf32, "gm">'
 FLAT = 'memref<64xf32, "ub">'
 
 
@@ -31,7 +33,7 @@ class Writer:
         # Some buffers share addresses, in part.
         starts = [self.random.choice((0, 128, 256, 512)) + 256 * self.random.randrange(3) for _ in range(BUFFERS)]
         head = [
-            'func.func @k(%x: memref<?xf32, "gm">, %y: memref<?xf32, "gm">, %n: index, %p: i1, %s: f32) attributes {ascend.kernel} {',
+            f"func.func @k(%x: {MEMORY}, %y: {MEMORY}, %n: index, %p: i1, %s: f32) attributes {{ascend.kernel}} {{",
             "%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index", "%c2 = arith.constant 2 : index",
             "%c64 = arith.constant 64 : index",
             *(f'%b{i} = "ascendc.local_tensor"() {{name_hint = "b{i}", offset = {start} : i64}} : () -> {FLAT}'
@@ -87,7 +89,7 @@ class Writer:
         elif kind < 5:
             self.copy_in(a)
         elif kind < 6:
-            self.lines.append(f'"ascendc.copy_out"({memory}, {a}, %n, %n) : (memref<?xf32, "gm">, {FLAT}, index, index) -> ()')
+            self.lines.append(f'"ascendc.copy_out"({memory}, {a}, %n, %n) : ({MEMORY}, {FLAT}, index, index) -> ()')
         elif kind < 7:
             self.lines.append(f'"ascendc.duplicate"({a}, %s) : ({FLAT}, f32) -> ()')
         else:
@@ -96,7 +98,7 @@ class Writer:
 
     def copy_in(self, buffer: str) -> None:
         memory = self.random.choice(("%x", "%y"))
-        self.lines.append(f'"ascendc.copy_in"({buffer}, {memory}, %n, %n) : ({FLAT}, memref<?xf32, "gm">, index, index) -> ()')
+        self.lines.append(f'"ascendc.copy_in"({buffer}, {memory}, %n, %n) : ({FLAT}, {MEMORY}, index, index) -> ()')
 
 
 class Run:

@@ -1,9 +1,9 @@
 """Compiled programs on disk, by content.
 
 The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents, the
-sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so processes
-that compile the same program at the same time each leave a complete one. It starts with a hash of the rest: one that was
-cut short or changed is compiled anew.
+sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so
+processes that compile the same program at the same time each leave a complete one. It starts with a hash of the rest:
+one that was cut short or changed is compiled anew.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def compiled(text: str, target: str, name: str, plugins: Sequence[str | os.PathL
 
 def key(text: str, target: str, name: str, plugins: Sequence[str | os.PathLike]) -> str:
     digest = hashlib.sha256()
-    parts = (_compiler().encode(), target.encode(), name.encode(), *(Path(p).read_bytes() for p in plugins), text.encode())
-    for part in parts:
+    names = (_compiler(), target, name)
+    for part in (*map(str.encode, names), *(Path(plugin).read_bytes() for plugin in plugins), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
