@@ -12,7 +12,7 @@ from jascend.numerics import blocks, positions
 def test_nth_true(size, share):
     mask = np.random.default_rng(size).random((2, 3, size)) < share
     wanted = np.arange(min(size, 64), dtype=np.int32)
-    places = np.asarray(positions.nth_true(blocks.to_blocks(mask, False), np.broadcast_to(wanted, (2, 3, wanted.size))))
+    places = np.asarray(positions.nth_true(blocks.pad(mask, False), np.broadcast_to(wanted, (2, 3, wanted.size))))
     for row in np.ndindex(2, 3):
         expected = np.flatnonzero(mask[row])[: wanted.size]
         np.testing.assert_array_equal(places[row][: expected.size], expected)
@@ -22,9 +22,9 @@ def test_nth_true(size, share):
 def test_nth_true_takes_any_of_them():
     mask = np.zeros((1, 5000), bool)
     mask[0, [3, 31, 32, 1023, 1024, 4999]] = True
-    found = jax.jit(positions.nth_true)(blocks.to_blocks(mask, False), np.array([[5, 0, 4, 2]], np.int32))
+    found = jax.jit(positions.nth_true)(blocks.pad(mask, False), np.array([[5, 0, 4, 2]], np.int32))
     assert found.tolist() == [[4999, 3, 1024, 32]]
 
 
 def test_index():
-    np.testing.assert_array_equal(positions.index(3, 4), np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(positions.index(np.zeros((2, 3))), [[0, 1, 2]] * 2)

@@ -18,23 +18,25 @@ def block_length(size) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def to_blocks(x, padding):
-    """[..., V] -> [..., ceil(V / BLOCK), BLOCK], the tail filled with `padding`."""
+def pad(x, padding):
+    """[..., V] -> [..., L], a whole number of blocks, the tail filled with `padding`.
+
+    Rows stay rows: functions here cut them into blocks themselves. XLA:CPU would write them out in both shapes.
+    """
     *lead, size = x.shape
     length = block_length(size)
-    count = -(-size // length)
-    missing = count * length - size
-    x = lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0)] * len(lead) + [(0, missing, 0)])
-    return x.reshape(*lead, count, length)
+    missing = -(-size // length) * length - size  # in this form, a multiple of the length even where the size is symbolic
+    return lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0)] * len(lead) + [(0, missing, 0)])
 
 
-def from_blocks(x, size):
-    """The inverse of `to_blocks`, for rows of `size` elements."""
-    *lead, count, length = x.shape
-    return lax.slice_in_dim(x.reshape(*lead, count * length), 0, size, axis=-1)
+def cut(x):
+    """[..., L] -> [..., count, BLOCK]."""
+    *lead, size = x.shape
+    length = block_length(size)
+    return x.reshape(*lead, size // length, length)
 
 
-def halve(x):
+def halve(x, join=lax.add):
     """Adds up the last axis, a power of two, by adding its halves until one element is left.
 
     Two levels in one expression: XLA:CPU makes one loop of each, and writing every level out costs twice the time.
@@ -42,22 +44,27 @@ def halve(x):
     while x.shape[-1] > 2:
         quarter = x.shape[-1] // 4
         a, b, c, d = (x[..., i * quarter : (i + 1) * quarter] for i in range(4))
-        x = (a + c) + (b + d)
-    return x[..., 0] + x[..., 1] if x.shape[-1] == 2 else x[..., 0]
+        x = join(join(a, c), join(b, d))
+    return join(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
 
 
 def total(x):
-    """[..., count, BLOCK] -> [...]: the sum in the fixed order."""
-    sums = halve(x)
+    """[..., L] -> [...]: the sum in the fixed order."""
+    sums = halve(cut(x))
     add = lambda i, result: result + lax.dynamic_index_in_dim(sums, i, axis=-1, keepdims=False)
     return lax.fori_loop(0, sums.shape[-1], add, jnp.zeros(sums.shape[:-1], sums.dtype))
 
 
 def maximum(x):
-    """[..., count, BLOCK] -> [...]: the maximum (exact in any order)."""
-    return jnp.max(x, axis=(-2, -1))
+    """[..., L] -> [...]: the maximum (exact in any order, but by halves `x` need not be written out)."""
+    return jnp.max(halve(cut(x), lax.max), axis=-1)
+
+
+def minimum(x):
+    """[..., L] -> [...]: the minimum, likewise."""
+    return jnp.min(halve(cut(x), lax.min), axis=-1)
 
 
 def count(mask):
-    """[..., count, BLOCK] -> [...]: how many are true, as int32 (exact in any order)."""
-    return jnp.sum(halve(mask.astype(jnp.int32)), axis=-1, dtype=jnp.int32)
+    """[..., L] -> [...]: how many are true, as int32 (exact in any order)."""
+    return jnp.sum(halve(cut(mask.astype(jnp.int32))), axis=-1, dtype=jnp.int32)

@@ -40,6 +40,12 @@ def leading_dimensions(primitive):
     return batch
 
 
+def optional(operands, *present):
+    """The operands that a call may leave out, None where it did."""
+    operands = iter(operands)
+    return [next(operands) if has else None for has in present]
+
+
 def not_differentiable(primitive):
     """Makes differentiation say what it met, instead of that a rule is missing."""
 

@@ -1,6 +1,7 @@
 """`jascend.apply_top_k_top_p`: the top-k and top-p (nucleus) filter of LLM decoding."""
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import batching
@@ -12,6 +13,7 @@ from jascend.ops._primitive import (
     eager,
     leading_dimensions,
     not_differentiable,
+    optional,
     register_fallback,
     varying,
     without_leading,
@@ -74,7 +76,7 @@ def apply_top_k_top_p(logits, p=None, k=None, *, target=None):
 
 
 def _abstract_eval(logits, *parameters, has_p, has_k, target):
-    p, k = _split(parameters, has_p, has_k)
+    p, k = optional(parameters, has_p, has_k)
     rules.apply_top_k_top_p(
         without_leading(logits, 2),
         None if p is None else without_leading(p, 1),
@@ -84,33 +86,26 @@ def _abstract_eval(logits, *parameters, has_p, has_k, target):
     return logits.update(weak_type=False, manual_axis_type=varying(logits, *parameters))
 
 
-def _split(parameters, has_p, has_k):
-    """The optional operands, None where absent."""
-    parameters = iter(parameters)
-    return next(parameters) if has_p else None, next(parameters) if has_k else None
-
-
 def _fallback(logits, *parameters, has_p, has_k, target):
-    p, k = _split(parameters, has_p, has_k)
+    p, k = optional(parameters, has_p, has_k)
     size, dtype = logits.shape[-1], logits.dtype
     if 0 in logits.shape or size == 1:
         return logits
     stored = bits.bits_of(logits)
-    keys = blocks.to_blocks(bits.keys_of(stored, dtype), bits.PADDING_KEY)
+    keys = blocks.pad(bits.keys_of(stored, dtype), bits.PADDING_KEY)
 
     floor = jnp.full(logits.shape[:-1], -bits.nan_key(dtype))
     if k is not None:
-        kth = threshold.kth_largest(keys, jnp.clip(k, 1, size), dtype)
+        kth = threshold.kth_largest(keys, jnp.where((k >= 1) & (k < size), k, 0), dtype)
         floor = top_k_floor(kth, k, size, dtype)
-    kept = keys >= floor[..., None, None]
+    kept = keys >= floor[..., None]
     if p is not None:
-        boundary, removed = nucleus(keys, floor, p, dtype)
-        boundary = boundary[..., None, None]
-        at_boundary = keys == boundary
-        kept &= (keys > boundary) | (at_boundary & ~_leading(at_boundary, removed))
-    return bits.from_bits(
-        jnp.where(blocks.from_blocks(kept, size), stored, bits.negative_infinity_bits(dtype)), dtype
-    )
+        boundary, removed = (_nucleus_among if k is None else nucleus)(keys, floor, p, dtype)
+        last = _last_removed(keys, boundary, removed)
+        at_boundary = keys == boundary[..., None]
+        kept &= (keys > boundary[..., None]) | (at_boundary & (positions.index(keys) > last[..., None]))
+    kept = lax.slice_in_dim(kept, 0, size, axis=-1)
+    return bits.from_bits(jnp.where(kept, stored, bits.negative_infinity_bits(dtype)), dtype)
 
 
 def top_k_floor(kth, k, size, dtype):
@@ -123,7 +118,7 @@ def nucleus(keys, floor, p, dtype):
     """Where top-p cuts every row.
 
     Args:
-        keys: int32 [..., count, BLOCK], in vocabulary order.
+        keys: int32 [..., L], in vocabulary order.
         floor: int32 [...]: smaller keys were removed by top-k.
         p: [...] of `dtype`.
         dtype: of the logits.
@@ -135,17 +130,16 @@ def nucleus(keys, floor, p, dtype):
     Which elements the sums run over, those that top-k kept or the whole row, depends on the row alone, so that its result
     does not depend on the others.
     """
-    *lead, count, length = keys.shape
+    *lead, length = keys.shape
     whole_row = lambda: _nucleus_among(keys, floor, p, dtype)
-    if isinstance(count, int) and count * length < 4 * SHORT_LIST:
+    if isinstance(length, int) and length < 4 * SHORT_LIST:
         return whole_row()
-    survives = keys >= floor[..., None, None]
+    survives = keys >= floor[..., None]
     number = blocks.count(survives)
     place = lax.broadcasted_iota(jnp.int32, (*lead, SHORT_LIST), len(lead))
-    index = jnp.minimum(positions.nth_true(survives, place), count * length - 1)
-    listed = jnp.take_along_axis(keys.reshape(*lead, count * length), index, axis=-1, mode="promise_in_bounds")
+    listed = positions.take(keys, positions.nth_true(survives, place))
     listed = jnp.where(place < number[..., None], listed, bits.PADDING_KEY)
-    among_listed = _nucleus_among(listed[..., None, :], floor, p, dtype)
+    among_listed = _nucleus_among(listed, floor, p, dtype)
     is_short = number <= SHORT_LIST
     among_all = lax.cond(jnp.all(is_short), lambda: among_listed, whole_row)
     return tuple(jnp.where(is_short, a, b) for a, b in zip(among_listed, among_all))
@@ -154,45 +148,40 @@ def nucleus(keys, floor, p, dtype):
 def _nucleus_among(keys, floor, p, dtype):
     """`nucleus`, with sums over the given keys."""
     top = blocks.maximum(keys)
-    maximum = bits.float32_of_keys(top, dtype)[..., None, None]
+    maximum = bits.float32_of_keys(top, dtype)
+    weight = lambda keys, maximum: elementary.exp_negative(maximum - bits.float32_of_keys(keys, dtype))
     finite = jnp.abs(top) < bits.infinity_key(dtype)
-    candidate = (keys >= floor[..., None, None]) & finite[..., None, None]
-    weights = jnp.where(candidate, elementary.exp_negative(maximum - bits.float32_of_keys(keys, dtype)), 0.0)
+    candidate = finite[..., None] & (keys >= floor[..., None])
+    weights = jnp.where(candidate, weight(keys, maximum[..., None]), 0.0)
 
     cut = 1.0 - bits.float32_of_keys(bits.keys_of(bits.bits_of(p), dtype), dtype)
-    limit = cut * blocks.total(weights)
-    boundary = threshold.mass_threshold(keys, weights, limit, top, dtype)
     active = finite & ~jnp.isnan(cut)
+    limit = jnp.where(active, cut * blocks.total(weights), np.nan)
+    boundary = threshold.mass_threshold(keys, weights, limit, top, top, dtype)
     boundary = jnp.where(active, boundary, -bits.nan_key(dtype))
 
-    at_boundary = keys == boundary[..., None, None]
-    ties = blocks.count(at_boundary)
-    below = blocks.total(jnp.where(keys < boundary[..., None, None], weights, 0.0))
-    each = blocks.maximum(jnp.where(at_boundary, weights, 0.0))
-    removed = _ties_within(limit, below, each, jnp.where(boundary == top, ties - 1, ties))
+    ties = blocks.count(keys == boundary[..., None])
+    below = blocks.total(jnp.where(keys < boundary[..., None], weights, 0.0))
+    removed = _ties_within(limit, below, weight(boundary, maximum), jnp.where(boundary == top, ties - 1, ties))
     return boundary, jnp.where(active, removed, 0)
 
 
 def _ties_within(limit, below, each, most):
     """The greatest i up to `most` with `below + i * each <= limit`, or 0 if there is none."""
     next_exceeds = lambda i: below + elementary.rounded((i + 1).astype(jnp.float32) * each) > limit
-    return threshold.bisect(next_exceeds, jnp.zeros_like(most), most, 32)
+    return threshold.bisect(next_exceeds, jnp.zeros_like(most), most)
 
 
-def _leading(mask, number):
-    """[..., count, BLOCK] -> the same: whether a position is at or before the `number`-th true one of its row."""
-    return lax.cond(jnp.any(number > 0), lambda: _up_to(mask, number), lambda: jnp.zeros_like(mask))
+def _last_removed(keys, boundary, number):
+    """The position in every row of the `number`-th element that equals the boundary, or -1."""
+    before_all = jnp.full_like(number, -1)
 
+    def search():
+        index = positions.index(keys)
+        enough = lambda last: blocks.count((keys == boundary[..., None]) & (index <= last[..., None])) >= number
+        return threshold.bisect(enough, before_all, jnp.full_like(number, keys.shape[-1] - 1))
 
-def _up_to(mask, number):
-    *_, count, length = mask.shape
-    index = lax.broadcasted_iota(jnp.int32, (count, length), 0) * length
-    index += lax.broadcasted_iota(jnp.int32, (count, length), 1)
-    enough = lambda last: blocks.count(mask & (index <= last[..., None, None])) >= number
-    end = jnp.full_like(number, count * length - 1)
-    steps = (count * length).bit_length() if isinstance(count, int) else 32
-    last = threshold.bisect(enough, jnp.full_like(number, -1), end, steps)
-    return jnp.broadcast_to(index, mask.shape) <= last[..., None, None]
+    return lax.cond(jnp.any(number > 0), search, lambda: before_all)
 
 
 def _ascend(*, has_p, has_k, target):

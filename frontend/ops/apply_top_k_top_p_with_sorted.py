@@ -12,6 +12,7 @@ from jascend.ops._primitive import (
     eager,
     leading_dimensions,
     not_differentiable,
+    optional,
     register_fallback,
     varying,
     without_leading,
@@ -73,8 +74,8 @@ def apply_top_k_top_p_with_sorted(sorted_value, sorted_indices, p=None, k=None, 
     )
 
 
-def _abstract_eval(sorted_value, sorted_indices, *optional, has_p, has_k, has_logits, target):
-    p, k, logits = _split(optional, has_p, has_k, has_logits)
+def _abstract_eval(sorted_value, sorted_indices, *others, has_p, has_k, has_logits, target):
+    p, k, logits = optional(others, has_p, has_k, has_logits)
     rules.apply_top_k_top_p_with_sorted(
         without_leading(sorted_value, 2),
         without_leading(sorted_indices, 2),
@@ -83,18 +84,12 @@ def _abstract_eval(sorted_value, sorted_indices, *optional, has_p, has_k, has_lo
         None if logits is None else without_leading(logits, 2),
         target=target,
     )
-    axes = varying(sorted_value, sorted_indices, *optional)
+    axes = varying(sorted_value, sorted_indices, *others)
     return sorted_value.update(weak_type=False, manual_axis_type=axes)
 
 
-def _split(optional, *present):
-    """The optional operands, None where absent."""
-    optional = iter(optional)
-    return [next(optional) if has else None for has in present]
-
-
-def _fallback(sorted_value, sorted_indices, *optional, has_p, has_k, has_logits, target):
-    p, k, _ = _split(optional, has_p, has_k, has_logits)
+def _fallback(sorted_value, sorted_indices, *others, has_p, has_k, has_logits, target):
+    p, k, _ = optional(others, has_p, has_k, has_logits)
     size, dtype = sorted_value.shape[-1], sorted_value.dtype
     if 0 in sorted_value.shape:
         return sorted_value
@@ -103,7 +98,7 @@ def _fallback(sorted_value, sorted_indices, *optional, has_p, has_k, has_logits,
     sorted_keys = bits.keys_of(stored, dtype)
     # Back in vocabulary order, sums run over the same blocks as without a sort, and give the same bits.
     keys = jnp.take_along_axis(sorted_keys, position, axis=-1)
-    keys = blocks.to_blocks(keys, bits.PADDING_KEY)
+    keys = blocks.pad(keys, bits.PADDING_KEY)
 
     floor = jnp.full(sorted_value.shape[:-1], -bits.nan_key(dtype))
     if k is not None:

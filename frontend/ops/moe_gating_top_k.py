@@ -234,7 +234,7 @@ def _sqrt_softplus(x):
 
 def _sum(x):
     """The sum of a row, in an order that does not depend on the batch."""
-    return blocks.total(blocks.to_blocks(x, 0))
+    return blocks.total(blocks.pad(x, 0))
 
 
 def _look_up(table, rows):

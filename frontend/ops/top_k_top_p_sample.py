@@ -18,6 +18,7 @@ from jascend.ops._primitive import (
     eager,
     leading_dimensions,
     not_differentiable,
+    optional,
     register_fallback,
     varying,
     without_leading,
@@ -28,8 +29,6 @@ from jascend.platform import register_ascend_lowering
 MAX_K = 1024
 #: Where all rows of a batch have no more survivors than one of these, only that many are sorted.
 LISTS = (1024, 8192)
-#: Of the number of elements in a row, and one more.
-_COUNT_BITS = rules.MAX_VOCABULARY.bit_length() + 1
 
 
 class TopKTopPSample(NamedTuple):
@@ -179,8 +178,8 @@ def _rule(*operands, ks_max, is_need_logits, is_need_sample_result, target, **_)
     )
 
 
-def _abstract_eval(logits, top_k, top_p, *optional, has_q, has_min_ps, **static):
-    q, min_ps = _split(optional, has_q, has_min_ps)
+def _abstract_eval(logits, top_k, top_p, *others, has_q, has_min_ps, **static):
+    q, min_ps = optional(others, has_q, has_min_ps)
     results = _rule(
         without_leading(logits, 2),
         without_leading(top_k, 1),
@@ -189,7 +188,7 @@ def _abstract_eval(logits, top_k, top_p, *optional, has_q, has_min_ps, **static)
         None if min_ps is None else without_leading(min_ps, 1),
         **static,
     )
-    logits = logits.update(weak_type=False, manual_axis_type=varying(logits, top_k, top_p, *optional))
+    logits = logits.update(weak_type=False, manual_axis_type=varying(logits, top_k, top_p, *others))
     return [_rows_like(logits, len(result.shape), result.dtype) for result in results if result is not None]
 
 
@@ -200,14 +199,8 @@ def _rows_like(logits, rank, dtype):
     return logits.update(shape=logits.shape[:axes], dtype=jnp.dtype(dtype), sharding=sharding)
 
 
-def _split(optional, has_q, has_min_ps):
-    """The optional operands, None where absent."""
-    optional = iter(optional)
-    return next(optional) if has_q else None, next(optional) if has_min_ps else None
-
-
 class _Rows(NamedTuple):
-    """Rows cut into blocks, [..., count, BLOCK], and their first maximum, [..., 1, 1]."""
+    """Rows of whole blocks, [..., L], and their first maximum, [..., 1]."""
 
     keys: jax.Array
     index: jax.Array
@@ -216,10 +209,10 @@ class _Rows(NamedTuple):
     first: jax.Array
 
 
-def _fallback(logits, top_k, top_p, *optional, has_q, has_min_ps, **static):
-    q, min_ps = _split(optional, has_q, has_min_ps)
+def _fallback(logits, top_k, top_p, *others, has_q, has_min_ps, **static):
+    q, min_ps = optional(others, has_q, has_min_ps)
     size, dtype, is_logits = logits.shape[-1], logits.dtype, static["input_is_logits"]
-    rows = _cut(logits)
+    rows = _rows(logits)
     top_p = bits.keys_of(bits.bits_of(top_p), dtype)
     min_ps = jnp.zeros_like(top_k) if min_ps is None else bits.keys_of(bits.bits_of(min_ps), dtype)
 
@@ -233,36 +226,36 @@ def _fallback(logits, top_k, top_p, *optional, has_q, has_min_ps, **static):
     in_order = use_k | (top_p < _key_of_one(dtype)) | _at_least_one(min_ps, dtype)
 
     results = []
-    probabilities = blocks.from_blocks(probability, size)
+    probabilities = probability[..., :size]
     if has_q or static["is_need_sample_result"]:
         survivors = _survivors(rows, kept, in_order, size)
         alive = survivors >= 0
-        masked = jnp.where(alive, _take(probabilities, jnp.maximum(survivors, 0)), 0.0)
+        masked = jnp.where(alive, positions.take(probabilities, jnp.maximum(survivors, 0)), 0.0)
     if not static["is_need_sample_result"]:
         if has_q:
             scores = bits.bits_of(masked / (jnp.abs(q) + np.float32(static["eps"])))
             scores = jnp.where(alive, bits.keys_of(scores, jnp.float32), bits.PADDING_KEY)
-            choice = _take(survivors, _first_maximum(scores)[..., None])[..., 0]
+            choice = positions.take(survivors, _first_maximum(scores)[..., None])[..., 0]
         else:
             scores = jnp.where(kept, bits.keys_of(bits.bits_of(probability), jnp.float32), bits.PADDING_KEY)
             # In descending order the first survivor is the most probable one; in order of index, equal ones may differ.
-            choice = _first_maximum(blocks.from_blocks(scores, size))
-            choice = jnp.where(in_order, rows.first[..., 0, 0], choice)
+            choice = _first_maximum(scores[..., :size])
+            choice = jnp.where(in_order, rows.first[..., 0], choice)
         results.append(choice.astype(_index_dtype()))
     if static["is_need_logits"]:
         default = np.float32(-np.inf if is_logits else 0)
-        results.append(jnp.where(blocks.from_blocks(kept, size), _as_stored(logits), default))
+        results.append(jnp.where(kept[..., :size], _as_stored(logits), default))
     if static["is_need_sample_result"]:
         results += [survivors.astype(_index_dtype()), masked]
     return results
 
 
-def _cut(logits):
+def _rows(logits):
     dtype = logits.dtype
-    keys = blocks.to_blocks(bits.keys_of(bits.bits_of(logits), dtype), bits.PADDING_KEY)
-    index = positions.index(*keys.shape[-2:])
+    keys = blocks.pad(bits.keys_of(bits.bits_of(logits), dtype), bits.PADDING_KEY)
+    index = positions.index(keys)
     top = _wide(blocks.maximum(keys))
-    first = jnp.min(jnp.where(keys == top, index, np.int32(2**31 - 1)), axis=(-2, -1), keepdims=True)
+    first = jnp.min(jnp.where(keys == top, index, np.int32(2**31 - 1)), axis=-1, keepdims=True)
     return _Rows(keys, index, bits.float32_of_keys(keys, dtype), bits.float32_of_keys(top, dtype), first)
 
 
@@ -271,7 +264,7 @@ def _top_k(rows, k, size, ks_max, dtype):
     most = jnp.minimum(size, min(-(-ks_max // 8) * 8, MAX_K)).astype(jnp.int32)
     on = (k >= 1) & (k <= most)
     lowest = jnp.full_like(k, -bits.nan_key(dtype))  # below the key of every value, above padding
-    search = lambda: threshold.kth_largest(rows.keys, jnp.clip(k, 1, most), dtype)
+    search = lambda: threshold.kth_largest(rows.keys, jnp.where(on, k, 0), dtype)
     floor = jnp.where(on, lax.cond(jnp.any(on), search, lambda: lowest), lowest)
     above, at = rows.keys > _wide(floor), rows.keys == _wide(floor)
     return above | _leading(rows, at, k - blocks.count(above)), on
@@ -296,7 +289,9 @@ def _top_p(rows, kept, probability, p, dtype):
     # `mass_threshold` looks from below for a weight that exceeds a limit: from above for one that reaches p.
     short_of = lax.bitcast_convert_type(lax.bitcast_convert_type(target, jnp.int32) - 1, jnp.float32)
     everything = jnp.full_like(p, bits.nan_key(dtype))
-    search = lambda: -threshold.mass_threshold(-rows.keys, mass, short_of, everything, dtype)
+    short_of = jnp.where(on, short_of, np.nan)
+    heaviest = -blocks.maximum(rows.keys)
+    search = lambda: -threshold.mass_threshold(-rows.keys, mass, short_of, everything, heaviest, dtype)
     boundary = jnp.where(on, lax.cond(jnp.any(on), search, lambda: -everything), -everything)
 
     above, at = rows.keys > _wide(boundary), kept & (rows.keys == _wide(boundary))
@@ -310,13 +305,13 @@ def _top_p(rows, kept, probability, p, dtype):
 def _least_multiple(each, least, most):
     """The least i from 1 to `most` with `i * each >= least`, or `most` if there is none."""
     reaches = lambda i: i.astype(jnp.float32) * each >= least
-    return threshold.bisect(reaches, jnp.ones_like(most), jnp.maximum(most, 1), _COUNT_BITS)
+    return threshold.bisect(reaches, jnp.ones_like(most), jnp.maximum(most, 1))
 
 
 def _min_p(rows, kept, probability, m, dtype):
     """What min-p keeps of `kept`; the first of the largest always."""
     is_first = rows.index == rows.first
-    most = jnp.max(jnp.where(is_first, probability, -np.inf), axis=(-2, -1))
+    most = jnp.max(jnp.where(is_first, probability, -np.inf), axis=-1)
     bound = most * bits.float32_of_keys(m, dtype)
     off = (m <= 0) | (m == bits.nan_key(dtype)) | jnp.isnan(most)
     reaches = (_wide(off) | (probability >= _wide(bound))) & ~_wide(_at_least_one(m, dtype))
@@ -325,11 +320,10 @@ def _min_p(rows, kept, probability, m, dtype):
 
 def _survivors(rows, kept, in_order, size):
     """int32 [..., V]: the indices of the survivors in their order, -1 behind them."""
-    *lead, count, length = rows.keys.shape
+    lead = kept.shape[:-1]
     number = blocks.count(kept)
     whole = ~in_order & (number == size)  # the order is that of the row, and all of it
     order = jnp.where(kept, jnp.where(_wide(in_order), -rows.keys, 0), np.int32(2**31 - 1))
-    order = order.reshape(*lead, count * length)
     place = lax.broadcasted_iota(jnp.int32, (*lead, size), len(lead))
 
     def sort_all():
@@ -337,7 +331,7 @@ def _survivors(rows, kept, in_order, size):
 
     def sort_some(most):
         index = jnp.minimum(positions.nth_true(kept, place[..., :most]), size - 1)
-        keys = jnp.where(place[..., :most] < number[..., None], _take(order, index), np.int32(2**31 - 1))
+        keys = jnp.where(place[..., :most] < number[..., None], positions.take(order, index), np.int32(2**31 - 1))
         _, index = lax.sort((keys, index), dimension=-1, is_stable=True, num_keys=1)
         index = jnp.pad(index, [(0, 0)] * len(lead) + [(0, size - most)])
         return jnp.where(whole[..., None], place, index)
@@ -353,8 +347,8 @@ def _survivors(rows, kept, in_order, size):
 def _leading(rows, mask, number):
     """The first `number` true elements of every row's mask."""
     enough = lambda last: blocks.count(mask & (rows.index <= _wide(last))) >= number
-    nowhere, everywhere = jnp.full_like(number, -1), jnp.full_like(number, rows.index.size - 1)
-    return mask & (rows.index <= _wide(threshold.bisect(enough, nowhere, everywhere, _COUNT_BITS)))
+    nowhere, everywhere = jnp.full_like(number, -1), jnp.full_like(number, rows.index.shape[-1] - 1)
+    return mask & (rows.index <= _wide(threshold.bisect(enough, nowhere, everywhere)))
 
 
 def _first_maximum(keys):
@@ -373,13 +367,9 @@ def _as_stored(logits):
     return jnp.where(stored == 0x8000, -0.0, value)
 
 
-def _take(x, index):
-    return jnp.take_along_axis(x, index, axis=-1, mode="promise_in_bounds")
-
-
 def _wide(x):
-    """[...] -> [..., 1, 1], to stand beside blocks."""
-    return x[..., None, None]
+    """[...] -> [..., 1], to stand beside rows."""
+    return x[..., None]
 
 
 def _key_of_one(dtype):
