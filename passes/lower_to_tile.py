@@ -39,7 +39,7 @@ from jascend.dialect import ASCEND
 
 from .builder import Builder, name_of, named
 from .diagnostics import PassFailure, emit_error
-from .lowerings import apply_top_k_top_p
+from .lowerings import apply_top_k_top_p, moe_gating_top_k
 from .lowerings.producers import Producers, Unsupported
 from .lowerings.site import CANDIDATES, Candidate, Site
 from .registry import option, register_pass
@@ -56,7 +56,10 @@ SINGLE_BUFFERS = "ascend.single_buffers"  # there is no room for loading ahead
 #   CANDIDATES, where it has a preference: sizes of tiles to try, see `lowerings.site`;
 #   refusal(op, target): why no kernel is generated for an op, or None;
 #   lower(op, site): builds the body of the kernel.
-_LOWERINGS = {"ascend.apply_top_k_top_p": apply_top_k_top_p}
+_LOWERINGS = {
+    "ascend.apply_top_k_top_p": apply_top_k_top_p,
+    "ascend.moe_gating_top_k": moe_gating_top_k,
+}
 
 
 def supported(op_name: str) -> bool:

@@ -144,7 +144,7 @@ def negate(low: Lowering, op: ir.Operation) -> None:
 @lowers(*_CASTS)
 def cast(low: Lowering, op: ir.Operation) -> None:
     x = low.of(op.operands[0])
-    exact = op.name == "arith.sitofp" and str(element_of(x)) == "i16"
+    exact = op.name == "arith.sitofp" and str(element_of(x)) in ("i16", "i8")
     low.emit("Cast", low.result(op), x, round_mode="CAST_NONE" if exact else _CASTS[op.name])
 
 

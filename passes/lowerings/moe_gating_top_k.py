@@ -1,0 +1,592 @@
+"""`ascend.moe_gating_top_k` on tiles: many rows in every instruction, no choice on the scalar unit.
+
+A batch of rows lies flat in a tile, every row (with groups, every group) filled up to a multiple of 32 lanes. What is
+elementwise takes all rows in one instruction. Then
+
+- every 32 lanes become a sorted list of (score, lane); of each list the first k pairs are kept, and merges of four lists
+  at a time, all rows in one instruction, leave one list a group;
+- groups: the first pairs of the lists give the groups' scores, these are sorted in turn, and the last group that stays is
+  a threshold: the lists of groups below it get scores of -inf;
+- merges go on until there is one list a row. Its lanes say where the scores without bias are gathered from.
+
+Order is by score, then by lane, because sorts and merges are stable and lanes rise with the experts. A score that is NaN
+ranks as -inf. With groups, what ranks as -inf holds the least finite number instead, so that an expert of a group that
+stays comes before all of a group that goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from mlir import ir
+from mlir.dialects import arith, math, tensor
+
+from jascend.backends.ascend.targets import Target
+from jascend.dialect import TILE, rules
+
+from ..builder import comment, tile_type
+from ..diagnostics import emit_error
+from .batch_producers import BatchProducers
+from .producers import Unsupported
+from .site import Candidate, Site
+
+SUMMARY = (
+    "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified buffer, and "
+    "every instruction takes all of them."
+)
+FILL: dict[str, int] = {}
+CANDIDATES = (
+    *(Candidate(lanes) for lanes in (8192, 7168, 6144, 5120, 4096, 3072, 2048, 1024)),
+    Candidate(1024, load_ahead=False),
+)  # lanes of a batch
+
+_NEG_INF = float("-inf")
+_LOWEST = -3.4028234663852886e38  # the least finite float32
+_SOFTMAX, _SIGMOID, _SQRT_SOFTPLUS = 0, 1, 2
+_RUN = 32  # lanes that one repeat of the sorting instruction orders
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+_LANES = 64  # float32 lanes of one repeat
+_REPEATS = 255
+_TABLE = 4096  # ids of the longest table that stays in the unified buffer
+# log(1 + u) = 2s * (1 + z * (c0 + z * (c1 + ...))) with s = u / (2 + u) and z = s * s, to 1.6e-8 on [0, 1].
+_LOG1P = (0.33333319425582886, 0.20003890991210938, 0.1411564201116562, 0.13441787660121918)
+
+
+def refusal(op: ir.OpView, target: Target) -> str | None:
+    """Why no kernel is generated for an op; None if one is."""
+    return None
+
+
+def lower(op: ir.OpView, site: Site) -> None:
+    """Builds the kernel body: all rows of this core."""
+    _Gating(op, site).build()
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How rows lie in a tile.
+
+    Attributes:
+      experts: of a row.
+      parts: groups that compete; 1 without groups.
+      size, pitch: experts of a part, and the lanes that it takes.
+      rows: of a batch.
+      k: experts to choose.
+      top: lanes of what is chosen of a row, a power of two.
+      kept: pairs of a list that can matter.
+    """
+
+    experts: int
+    parts: int
+    size: int
+    pitch: int
+    rows: int
+    k: int
+    top: int
+    kept: int
+
+    @property
+    def row(self) -> int:
+        """Lanes of a row."""
+        return self.parts * self.pitch
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a batch."""
+        return self.rows * self.row
+
+    @property
+    def run(self) -> int:
+        """Pairs of a part's list, once it has only one."""
+        lists, run = self.pitch // _RUN, _RUN
+        while lists > 1:
+            lists, run = -(-lists // 4), 4 * min(run, self.kept)
+        return min(run, self.kept)
+
+    @property
+    def groups(self) -> int:
+        """Lanes of a row's groups, to be sorted."""
+        return _up(self.parts, _RUN if self.rows > 1 else _LANES)
+
+    @property
+    def has_padding(self) -> bool:
+        return self.size != self.pitch
+
+
+class _Gating:
+    def __init__(self, op, site: Site):
+        self.op, self.site, self.b = op, site, site.b
+        x = ir.RankedTensorType(op.x.type)
+        self.dtype = x.element_type
+        self.hashed = op.tid2eid is not None
+        self.masked = op.additional_token_mask is not None and not self.hashed
+        self.shape = self.choose(x)
+        self.producers = BatchProducers(site.producers, self.shape.parts, self.shape.size, self.shape.pitch)
+        site.deal_out(site.outputs["y"])
+        s = self.shape
+        site.remarks.append(
+            f"{s.rows} rows at a time, each of {s.parts} x {s.pitch} lanes" if s.parts > 1 else
+            f"{s.rows} rows at a time, each of {s.row} lanes"
+        )  # fmt: skip
+
+    def choose(self, x: ir.RankedTensorType) -> _Shape:
+        """The layout: as many rows as the unified buffer takes, of what falls to a core in equal batches."""
+        op, site = self.op, self.site
+        experts, k = x.get_dim_size(1), op.k
+        grouped = not self.hashed and rules.selects_groups(experts, op.k_group, op.group_count)
+        parts = op.group_count if grouped else 1
+        pitch = _up(experts // parts, _RUN)
+        lanes = parts * pitch
+        # Tiles that are compared fill whole repeats: rows are even, or one of an even number of lists.
+        least = 1 if lanes % _LANES == 0 else 2
+        most = max(least, min(site.tile, _REPEATS * _RUN) // lanes // 2 * 2)
+        rows = most
+        if not x.is_dynamic_dim(0):
+            share = -(-x.get_dim_size(0) // site.target.vector_cores)
+            batches = -(-share // most)
+            rows = least if share == least else _up(-(-share // batches), 2)
+        narrow = str(self.dtype) != "f32"
+        aligned = next(top for top in (8, 16, 32, 64) if rows * top % _LANES == 0 and top >= (16 if narrow else 8))
+        top = max(_power_of_two(k), aligned)
+        # Lists are cut at 32 bytes, and those of groups compared in whole repeats.
+        kept = max(_up(k, 4), top // 4)
+        kept = _up(kept, _LANES // gcd(_LANES, 2 * rows * parts)) if grouped else kept
+        return _Shape(experts, parts, experts // parts, pitch, rows, k, top, kept)
+
+    # -- the kernel ---------------------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        b, s = self.b, self.shape
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
+        self.zero, self.batch_rows = b.index(0), b.index(s.rows, "batch_rows")
+        self.constants()
+        b.for_(
+            share.operation.results[0], share.operation.results[1], self.batch_rows, [],
+            lambda row: self.batch(row, share.operation.results[1]),
+            induction="row", about="The rows of this core, a batch at a time.",
+        )  # fmt: skip
+
+    def constants(self) -> None:
+        """Tiles that do not change from batch to batch."""
+        b, s, op = self.b, self.shape, self.op
+        self.neg_inf, self.lowest = b.f32(_NEG_INF), b.f32(_NEG_INF if s.parts == 1 else _LOWEST)
+        starts = b.op(arith.muli, self.iota(s.rows, b.i32_type, "row_numbers"), b.splat(b.i32(s.row), s.rows), name="starts")
+        self.row_starts = self.broadcast(starts, s.top, "row_starts")
+        self.is_chosen = None
+        if s.k < s.top and op.norm_type != _SOFTMAX:
+            places = self.repeat(self.iota(s.top, b.f32_type, "place"), s.rows, "places")
+            self.is_chosen = b.cmpf("OLT", places, b.splat(b.f32(s.k), s.rows * s.top), "is_chosen")
+        if self.hashed:
+            self.load_table()
+            return
+        self.lanes = self.iota(s.lanes, b.i32_type, "lanes")
+        self.bias = self.other_bias = None
+        if op.bias is not None or s.has_padding or self.masked:
+            self.bias = self.per_expert(op.bias, "bias")
+        if self.masked:
+            self.other_bias = self.per_expert(op.additional_bias, "additional_bias")
+        if s.parts > 1:
+            self.group_lanes = self.repeat(self.iota(s.groups, b.i32_type, "group"), s.rows, "group_lanes")
+            self.group_numbers = b.op(
+                arith.sitofp, tile_type(s.rows * s.groups, b.f32_type), self.group_lanes, name="group_numbers"
+            )
+            self.holds_lane = self.odd_lanes(s.rows * s.parts * 2 * s.run)
+
+    def load_table(self) -> None:
+        """The table of hash routing, where it is small enough to stay."""
+        b, s, table = self.b, self.shape, self.op.tid2eid
+        self.table_rows = ir.RankedTensorType(table.type).get_dim_size(0)
+        self.table = None
+        if self.table_rows * s.k > _TABLE:
+            return
+        count = self.table_rows * s.k
+        self.table = self.load_integers(table, self.zero, b.index(count), _up(count, _LANES), "table")
+        self.places = self.repeat(self.iota(s.top, b.i32_type, "place"), s.rows, "places")
+
+    def odd_lanes(self, length: int) -> ir.Value:
+        """The mask of the lanes of a list that hold indices."""
+        b = self.b
+        lane = self.iota(_LANES, b.f32_type, "lane")
+        half = b.op(arith.mulf, lane, b.splat(b.f32(0.5), _LANES), name="half")
+        whole = b.op(arith.fptosi, tile_type(_LANES, b.i32_type), half, name="whole")
+        whole = b.op(arith.sitofp, tile_type(_LANES, b.f32_type), whole, name="whole")
+        rest = self.repeat(b.op(arith.subf, half, whole, name="rest"), length // _LANES, "rests")
+        return b.cmpf("OGT", rest, b.splat(b.f32(0.0), length), "holds_lane")
+
+    def per_expert(self, value: ir.Value | None, name: str) -> ir.Value:
+        """A bias for every row of a batch: none is 0, NaN and -inf are what ranks last, padding is -inf."""
+        b, s = self.b, self.shape
+        times = s.rows if s.row % _LANES else 1  # whole repeats are compared
+        length = times * s.row
+        if value is None:
+            row = b.splat(b.f32(0.0), length)
+        else:
+            row = self.producers.batch(value, ("col",), self.zero, b.index(1), 1, _NEG_INF)
+            row = self.repeat(row, times, f"{name}_rows")
+            lowest = b.splat(self.lowest, length)
+            row = b.select(b.cmpf("OGE", row, lowest, f"{name}_ranks"), row, lowest, f"clean_{name}")
+        row = self.without_padding(row, f"{name}_of_experts")
+        return self.repeat(row, s.lanes // length, f"{name}_rows")
+
+    def without_padding(self, x: ir.Value, name: str) -> ir.Value:
+        """-inf in the lanes that are no experts."""
+        b, s, n = self.b, self.shape, self.length(x)
+        if not s.has_padding:
+            return x
+        place = self.repeat(self.iota(s.pitch, b.f32_type, "place"), n // s.pitch, "places")
+        is_expert = b.cmpf("OLT", place, b.splat(b.f32(s.size), n), "is_expert")
+        return b.select(is_expert, x, b.splat(self.neg_inf, n), name)
+
+    def batch(self, row: ir.Value, end: ir.Value) -> list[ir.Value]:
+        b, s, op = self.b, self.shape, self.op
+        rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), self.batch_rows, name="rows")
+        x = self.logits(row, rows)
+        scores, is_number = self.scores(x)
+        if op.out_flag:
+            self.write_scores(scores, row, rows)
+        if self.hashed:
+            ids, lanes, counts = self.looked_up(row, rows)
+            weights = self.weights(scores, lanes, counts)
+        else:
+            chosen = self.chosen(self.keys(scores, is_number, row, rows))
+            ids = self.experts(chosen)
+            weights = self.weights(scores, chosen, self.is_chosen)
+        if str(self.dtype) != "f32":
+            weights = b.op(arith.truncf, tile_type(s.rows * s.top, self.dtype), weights, name="y")
+        for name, value in (("y", weights), ("expert_idx", ids)):
+            self.store_rows(value, self.site.outputs[name], row, rows, s.k, s.k, s.top)
+        return []
+
+    # -- scores -------------------------------------------------------------------------------------------------
+
+    def logits(self, row: ir.Value, rows: ir.Value) -> ir.Value:
+        """-inf in padding."""
+        x, producers = self.op.x, self.producers
+        if producers.is_load(x):
+            return producers.batch(x, ("row", "col"), row, rows, self.shape.rows, _NEG_INF)
+        return self.without_padding(producers.batch(x, ("row", "col"), row, rows, self.shape.rows, 0.0), "logits")
+
+    def scores(self, x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+        """The scores of all lanes, 0 in padding; and, where NaN does not show in them, the mask of what was a number."""
+        if self.op.norm_type == _SOFTMAX:
+            return self.softmax(x)
+        return (self.sigmoid(x) if self.op.norm_type == _SIGMOID else self.sqrt_softplus(x)), None
+
+    def sigmoid(self, x: ir.Value) -> ir.Value:
+        """1 / (1 + exp(-x)); what overflows becomes 0."""
+        b, n = self.b, self.shape.lanes
+        ones = b.splat(b.f32(1.0), n, "ones")
+        exp = b.exp(b.op(arith.negf, x, name="minus_x"), "exp")
+        return b.op(arith.divf, ones, b.op(arith.addf, exp, ones, name="one_plus_exp"), name="scores")
+
+    def sqrt_softplus(self, x: ir.Value) -> ir.Value:
+        """sqrt(max(x, 0) + log(1 + exp(-|x|))), the logarithm as a polynomial: it is to be exact near 0."""
+        b, n = self.b, self.shape.lanes
+
+        def number(value):
+            return b.splat(b.f32(value), n)
+
+        u = b.exp(b.op(arith.negf, b.op(math.absf, x, name="size"), name="minus_size"), "u")
+        s = b.op(arith.divf, u, b.op(arith.addf, u, number(2.0), name="two_plus_u"), name="s")
+        z = b.op(arith.mulf, s, s, name="z")
+        p = number(_LOG1P[-1])
+        for coefficient in (*_LOG1P[-2::-1], 1.0):
+            p = b.op(arith.addf, b.op(arith.mulf, z, p, name="p"), number(coefficient), name="p")
+        log = b.op(arith.mulf, b.op(arith.addf, s, s, name="two_s"), p, name="log")
+        positive = b.op(arith.maximumf, x, number(0.0), name="positive")
+        return b.op(math.sqrt, b.op(arith.addf, positive, log, name="softplus"), name="scores")
+
+    def softmax(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """NaN counts as -inf; +inf logits share the probability; a row of -inf scores 0."""
+        b, s = self.b, self.shape
+        is_number = b.cmpf("OEQ", x, x, "is_number")
+        x = b.select(is_number, x, b.splat(self.neg_inf, s.lanes), "numbers")
+        x = b.op(arith.minimumf, x, b.splat(b.f32(-_LOWEST), s.lanes), name="logits")
+        maximum = self.of_row("max", x, _NEG_INF, "maximum")
+        maximum = b.op(arith.maximumf, maximum, b.splat(b.f32(_LOWEST), s.rows), name="finite_maximum")
+        below = b.op(arith.subf, x, self.broadcast(maximum, s.row, "maxima"), name="below")
+        exp = b.exp(below, "exp")
+        total = self.of_row("add", exp, 0.0, "total")
+        total = b.op(arith.maximumf, total, b.splat(b.f32(1.0), s.rows), name="total")  # less only if all are 0
+        return b.op(arith.divf, exp, self.broadcast(total, s.row, "totals"), name="scores"), is_number
+
+    def of_row(self, kind: str, x: ir.Value, fill: float, name: str) -> ir.Value:
+        """A reduction of every row, whose tree depends on the length of a row alone."""
+        s = self.shape
+        row = next(_up(s.row, whole) for most, whole in ((64, 1), (512, 64), (1 << 16, 512)) if s.row <= most)
+        x = self.spread(x, s.row, row, fill, f"{name}_of")
+        return self.tile("Reduce", x, length=s.rows, name=name, kind=kind, group=row)
+
+    def write_scores(self, scores: ir.Value, row: ir.Value, rows: ir.Value) -> None:
+        b, s = self.b, self.shape
+        parts = rows if s.parts == 1 else b.op(arith.muli, rows, b.index(s.parts), name="parts")
+        if self.op.norm_type != _SOFTMAX:
+            is_number = b.cmpf("OEQ", scores, scores, "is_number")
+            scores = b.select(is_number, scores, b.splat(b.f32(0.0), s.lanes), "out")
+        self.store_rows(scores, self.site.outputs["out"], row, parts, s.experts, s.size, s.pitch)
+
+    # -- the choice ---------------------------------------------------------------------------------------------
+
+    def keys(self, scores: ir.Value, is_number: ir.Value | None, row: ir.Value, rows: ir.Value) -> ir.Value:
+        """What experts are ordered by: biased scores, -inf in padding, the least that ranks for NaN."""
+        b, s = self.b, self.shape
+        biased = scores
+        if self.bias is not None:
+            bias = self.bias
+            if self.masked:
+                bias = b.select(self.token_mask(row, rows), self.other_bias, bias, "bias_of_token")
+            biased = b.op(arith.addf, scores, bias, name="biased")
+        if is_number is None:
+            is_number = b.cmpf("OEQ", biased, biased, "is_number")
+        return b.select(is_number, biased, b.splat(self.lowest, s.lanes), "keys")
+
+    def token_mask(self, row: ir.Value, rows: ir.Value) -> ir.Value:
+        """The lanes of tokens that take the other bias."""
+        b, s = self.b, self.shape
+        n = _up(s.rows, 32)
+        flags = self.load(self.op.additional_token_mask, row, rows, n, ir.IntegerType.get_signless(8), "flags")
+        flags = b.op(arith.sitofp, tile_type(n, ir.F16Type.get()), flags, name="flags")
+        flags = self.start(b.op(arith.extf, tile_type(n, b.f32_type), flags, name="flags"), s.rows)
+        flags = self.broadcast(flags, s.row, "flags_of_rows")
+        return b.cmpf("OGT", flags, b.splat(b.f32(0.0), s.lanes), "takes_other")
+
+    def chosen(self, keys: ir.Value) -> ir.Value:
+        """The lanes of the experts that are chosen, best first: `top` for every row, the first k of which count."""
+        s = self.shape
+        pairs = self.tile("Sort", keys, self.lanes, length=2 * s.lanes, name="pairs", run=_RUN)
+        lists = s.pitch // _RUN
+        pairs, run = self.merged(pairs, lists, _RUN)
+        if s.parts > 1:
+            pairs, run = self.shortened(pairs, run)
+            pairs = self.without_groups(pairs, run)
+            pairs, run = self.merged(pairs, s.parts, run)
+        pairs = self.take(pairs, 2 * run, 0, 2 * s.top, "best")
+        n = s.rows * s.top
+        unpack = self.b.build(
+            TILE.classes["Unpack"], pairs, results=[tile_type(n, self.b.f32_type), tile_type(n, self.b.i32_type)], name="chosen"
+        )
+        if s.top == s.k:
+            return unpack.indices
+        # Behind the k that count there may be filling.
+        return self.b.op(arith.maxsi, unpack.indices, self.b.splat(self.b.i32(0), n), name="chosen")
+
+    def merged(self, pairs: ir.Value, lists: int, run: int) -> tuple[ir.Value, int]:
+        """Every so many lists become one: four at a time, of each what can matter; and the length of the result."""
+        while lists > 1:
+            pairs, run = self.shortened(pairs, run)
+            full = _up(lists, 4)
+            pairs = self.spread(pairs, lists * 2 * run, full * 2 * run, _NEG_INF, "lists")
+            pairs = self.tile("Merge", pairs, length=self.length(pairs), name="merged", run=run, ways=4)
+            lists, run = full // 4, 4 * run
+        return pairs, run
+
+    def shortened(self, pairs: ir.Value, run: int) -> tuple[ir.Value, int]:
+        keep = min(run, self.shape.kept)
+        return self.take(pairs, 2 * run, 0, 2 * keep, "heads"), keep
+
+    def without_groups(self, pairs: ir.Value, run: int) -> ir.Value:
+        """The lists, one a group, with scores of -inf in groups that are not among the best."""
+        b, s = self.b, self.shape
+        n, last = s.rows * s.groups, 2 * (self.op.k_group - 1)
+        scores = self.group_scores(pairs, run)
+        order = self.tile("Sort", scores, self.group_lanes, length=2 * n, name="group_order", run=s.groups)
+        # The half repeat of lanes where the last of them stands, then its score and its number.
+        order = self.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
+        least = self.broadcast(self.take(order, _RUN, last % _RUN, 1, "last_score"), s.groups, "last_scores")
+        number = self.take(order, _RUN, last % _RUN + 1, 1, "last_bits")
+        number = b.op(arith.bitcast, tile_type(s.rows, b.i32_type), number, name="last_number")
+        number = b.op(arith.sitofp, tile_type(s.rows, b.f32_type), number, name="last_number")
+        number = self.broadcast(number, s.groups, "last_numbers")
+        # 1 for the groups that stay: those before the last one in the order, and that one.
+        zeros, ones = b.splat(b.f32(0.0), n), b.splat(b.f32(1.0), n, "ones")
+        stays = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), ones, zeros, "stays")
+        stays = b.select(b.cmpf("OEQ", scores, least, "equal"), stays, zeros, "stays")
+        stays = b.select(b.cmpf("OLE", scores, least, "not_better"), stays, ones, "stays")
+        whole, lanes = _up(s.parts, 8), s.rows * s.parts * 2 * run
+        stays = self.broadcast(self.take(stays, s.groups, 0, whole, "stays"), 2 * run, "stays")
+        stays = self.take(stays, whole * 2 * run, 0, s.parts * 2 * run, "stays")
+        stays = b.cmpf("OGT", stays, b.splat(b.f32(0.0), lanes), "stays_mask")
+        stays = b.op(arith.ori, stays, self.holds_lane, name="passes")
+        return b.select(stays, pairs, b.splat(self.neg_inf, lanes), "left")
+
+    def group_scores(self, pairs: ir.Value, run: int) -> ir.Value:
+        """The score of every group, `groups` lanes a row; -inf where there is no group."""
+        b, s = self.b, self.shape
+        heads = self.take(pairs, 2 * run, 0, 8, "group_heads")
+        whole = _up(s.parts, 8)
+        heads = self.spread(heads, 8 * s.parts, 8 * whole, _NEG_INF, "group_heads")
+        score = self.take(heads, 8, 0, 1, "first_scores")
+        if self.op.group_select_mode == 1:
+            score = b.op(arith.addf, score, self.take(heads, 8, 2, 1, "second_scores"), name="sums")
+        score = self.spread(score, whole, s.groups, _NEG_INF, "group_scores")
+        # What ranks last among experts makes a group's score -inf.
+        n = s.rows * s.groups
+        ranks = b.cmpf("OGT", score, b.splat(self.lowest, n), "ranks")
+        return b.select(ranks, score, b.splat(self.neg_inf, n), "group_scores")
+
+    def experts(self, chosen: ir.Value) -> ir.Value:
+        """The experts that lanes stand for."""
+        b, s = self.b, self.shape
+        n = s.rows * s.top
+        expert = b.op(arith.subi, chosen, self.row_starts, name="experts")
+        if s.parts == 1 or not s.has_padding:
+            return expert
+        # Less the padding of the groups before. Half a lane keeps the quotient away from whole numbers.
+        place = b.op(arith.sitofp, tile_type(n, b.f32_type), expert, name="place")
+        place = b.op(arith.addf, place, b.splat(b.f32(0.5), n), name="place")
+        group = b.op(arith.mulf, place, b.splat(b.f32(1 / s.pitch), n), name="group")
+        group = b.op(arith.fptosi, tile_type(n, b.i32_type), group, name="whole_groups")
+        skipped = b.op(arith.muli, group, b.splat(b.i32(s.pitch - s.size), n), name="skipped")
+        return b.op(arith.subi, expert, skipped, name="experts")
+
+    # -- hash routing -------------------------------------------------------------------------------------------
+
+    def looked_up(self, row: ir.Value, rows: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Of every token: the experts that the table gives, -1 where it has none; their lanes; and the mask of those that are
+        experts."""
+        b, s, op = self.b, self.shape, self.op
+        n = s.rows * s.top
+        zero = b.i32(0)
+        tokens = self.load_integers(op.input_ids, row, rows, s.rows, "token_ids")
+        inside = self.clamped(tokens, self.table_rows, "table_rows")
+        if self.table is None:
+            ids = self.rows_of_table(inside, rows)
+        else:
+            first = b.op(arith.muli, inside, b.splat(b.i32(op.k), s.rows), name="first")
+            at = b.op(arith.addi, self.broadcast(first, s.top, "first_lanes"), self.places, name="table_lanes")
+            at = b.op(arith.minsi, at, b.splat(b.i32(self.table_rows * op.k - 1), n), name="table_lanes")
+            ids = self.tile("Gather", self.table, at, length=n, name="ids")
+        known = b.cmpi("eq", self.broadcast(tokens, s.top, "tokens"), self.broadcast(inside, s.top, "table_row"), "known")
+        ids = b.select(known, ids, b.splat(b.i32(-1), n), "ids")
+        experts = self.clamped(ids, s.experts, "experts")
+        counts = b.cmpi("eq", ids, experts, "counts")
+        if self.is_chosen is not None:
+            counts = b.op(arith.andi, counts, self.is_chosen, name="counts")
+        lanes = b.op(arith.addi, experts, self.row_starts, name="chosen")
+        return ids, lanes, counts
+
+    def clamped(self, x: ir.Value, size: int, name: str) -> ir.Value:
+        """Integers from 0 to `size` - 1, the nearest."""
+        b, n = self.b, self.length(x)
+        x = b.op(arith.maxsi, x, b.splat(b.i32(0), n), name=name)
+        return b.op(arith.minsi, x, b.splat(b.i32(size - 1), n), name=name)
+
+    def rows_of_table(self, table_rows: ir.Value, rows: ir.Value) -> ir.Value:
+        """Rows of a table that is too large for the unified buffer, a copy each."""
+        b, s, op = self.b, self.shape, self.op
+        width = _up(s.k, 8)
+        k = b.index(s.k)
+
+        def copy(i, ids):
+            number = b.build(TILE.classes["Extract"], table_rows, i, results=[b.i32_type], name="table_row").scalar
+            number = b.op(arith.index_cast, b.index_type, number)
+            row = self.load_integers(op.tid2eid, number, k, width, "ids_of_token", row_elements=s.k)
+            place = b.op(arith.muli, i, b.index(s.top), name="place")
+            return [tensor.insert_slice(row, ids, [place], [], [], [_DYNAMIC], [width], [1], loc=b.loc("ids"))]
+
+        ids = b.splat(b.i32(0), s.rows * s.top, "ids")
+        (ids,) = b.for_(self.zero, rows, b.index(1), [("ids", ids)], copy, induction="token", about="The experts of every token.")
+        return ids
+
+    def load_integers(self, value, row, count, most: int, name: str, row_elements: int = 1) -> ir.Value:
+        """Integers as int32; those of 64 bits that do not fit become the nearest that do."""
+        b, wanted, most = self.b, most, _up(most, 8)
+        if str(ir.ShapedType(value.type).element_type) == "i32":
+            return self.start(self.load(value, row, count, most, b.i32_type, name, row_elements), wanted)
+        words = self.load(value, row, count, 2 * most, b.i32_type, f"{name}_words", row_elements)
+        low, high = self.take(words, 2, 0, 1, f"{name}_low"), self.take(words, 2, 1, 1, f"{name}_high")
+        places = b.splat(b.i32(31), most)
+        # The upper word is the sign of the lower one, or the number is the largest or the least.
+        sign = b.op(arith.shrsi, low, places, name="sign")
+        rest = b.op(arith.subi, high, sign, name="rest")
+        rest = b.op(arith.ori, rest, b.op(arith.muli, rest, b.splat(b.i32(-1), most), name="opposite"), name="rest")
+        too_large = b.op(arith.shrsi, rest, places, name="too_large")
+        fits = b.op(arith.xori, too_large, b.splat(b.i32(-1), most), name="fits")
+        limit = b.op(arith.shrsi, high, places, name="limit")
+        limit = b.op(arith.xori, limit, b.splat(b.i32(0x7FFFFFFF), most, "largest"), name="limit")
+        low = b.op(arith.andi, low, fits, name="low")
+        return self.start(b.op(arith.ori, low, b.op(arith.andi, limit, too_large, name="limit"), name=name), wanted)
+
+    # -- weights ------------------------------------------------------------------------------------------------
+
+    def weights(self, scores: ir.Value, lanes: ir.Value, counts: ir.Value | None) -> ir.Value:
+        """The weights of the chosen: their scores, 0 for NaN and where `counts` is not set, divided by their sum."""
+        b, s, op = self.b, self.shape, self.op
+        n = s.rows * s.top
+        weights = self.tile("Gather", scores, lanes, length=n, name="weights")
+        if op.norm_type != _SOFTMAX:
+            is_number = b.cmpf("OEQ", weights, weights, "is_number")
+            counts = is_number if counts is None else b.op(arith.andi, is_number, counts, name="counts")
+        if counts is not None:
+            weights = b.select(counts, weights, b.splat(b.f32(0.0), n), "weights")
+        if op.norm_type != _SOFTMAX:
+            total = self.tile("Reduce", weights, length=s.rows, name="sum", kind="add", group=s.top)
+            total = b.op(arith.addf, total, b.splat(b.f32(op.eps), s.rows), name="sum")
+            weights = b.op(arith.divf, weights, self.broadcast(total, s.top, "sums"), name="weights")
+        if op.routed_scaling_factor != 1.0:
+            weights = b.op(arith.mulf, weights, b.splat(b.f32(op.routed_scaling_factor), n), name="weights")
+        return weights
+
+    # -- tiles --------------------------------------------------------------------------------------------------
+
+    def tile(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
+        """An op of the tile level with one result, by default of the first operand's elements."""
+        element = element or ir.ShapedType(operands[0].type).element_type
+        op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
+        return op.operation.results[0]
+
+    def length(self, tile: ir.Value) -> int:
+        return ir.RankedTensorType(tile.type).get_dim_size(0)
+
+    def iota(self, length: int, element: ir.Type, name: str) -> ir.Value:
+        return self.tile("Iota", length=length, element=element, name=name)
+
+    def take(self, x: ir.Value, group: int, start: int, count: int, name: str) -> ir.Value:
+        if count == group:
+            return x
+        return self.tile("Take", x, length=self.length(x) // group * count, name=name, group=group, start=start, count=count)
+
+    def start(self, x: ir.Value, count: int) -> ir.Value:
+        """The first so many elements."""
+        if count == self.length(x):
+            return x
+        return tensor.extract_slice(tile_type(count, ir.ShapedType(x.type).element_type), x, [], [], [], [0], [count], [1])
+
+    def spread(self, x: ir.Value, group: int, to: int, fill: float, name: str) -> ir.Value:
+        if to == group:
+            return x
+        return self.tile("Spread", x, length=self.length(x) // group * to, name=name, group=group, width=to, fill=fill)
+
+    def repeat(self, x: ir.Value, times: int, name: str) -> ir.Value:
+        return x if times == 1 else self.tile("Repeat", x, length=self.length(x) * times, name=name)
+
+    def broadcast(self, x: ir.Value, width: int, name: str) -> ir.Value:
+        return self.tile("Broadcast", x, length=self.length(x) * width, name=name, width=width)
+
+    def load(self, value, row, count, length: int, element: ir.Type, name: str, row_elements: int = 1) -> ir.Value:
+        """`count` elements from a row on; 0 in the other lanes."""
+        b = self.b
+        offset = row if row_elements == 1 else b.op(arith.muli, row, b.index(row_elements), name=f"{name}_offset")
+        if not self.producers.is_load(value):
+            emit_error(self.op, f"'{self.op.operation.name}' takes ids and masks from memory: kernels do not compute them")
+            raise Unsupported
+        while not isinstance(value.owner, ir.Block):  # a view
+            value = value.owner.operands[0]
+        memory = self.producers.buffers[value.arg_number]
+        return self.tile("Load", memory, offset, count, length=length, element=element, name=name, pad=0.0)
+
+    def store_rows(self, value, memory, row, rows, row_elements: int, length: int, pitch: int) -> None:
+        """The first `length` of every `pitch` lanes, to where `row` is, in rows of so many elements."""
+        offset = self.b.op(arith.muli, row, self.b.index(row_elements), name="offset")
+        self.b.build(
+            TILE.classes["StoreRows"], value, memory, offset, rows, row_length=length, gm_pitch=length, pitch=pitch
+        )
