@@ -25,7 +25,7 @@ def pad(x, padding):
     """
     *lead, size = x.shape
     length = block_length(size)
-    missing = -(-size // length) * length - size  # in this form, a multiple of the length even where the size is symbolic
+    missing = -(-size // length) * length - size  # so that a symbolic size, too, becomes a multiple of the length
     return lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0)] * len(lead) + [(0, missing, 0)])
 
 
