@@ -251,7 +251,9 @@ def _body(low: Lowering, block: ir.Block, end: ir.Operation, targets: list[tuple
     def finish() -> None:
         low.b = Builder(end.location)
         with ir.InsertionPoint(end):
-            copies = [(low.of(value), buffer) for value, (buffer, _) in zip(yielded, targets)]
+            # Not those from before: a loop that loads ahead has been rewritten.
+            tiles = [value for value in end.operands if is_tile(value)]
+            copies = [(low.of(value), buffer) for value, (buffer, _) in zip(tiles, targets)]
             copies = [(source, buffer) for source, buffer in copies if source != buffer]
             overwritten = [buffer for _, buffer in copies]
             for n, (source, buffer) in enumerate(copies):

@@ -47,13 +47,10 @@ class Lowering:
         self.bodies: dict[ir.Value, ir.Block] = {}  # for a tile that a loop carries, its body
         self.inserted: set[ir.Value] = set()  # tiles that are made in their place in another one
         self.places: dict[ir.Operation, object] = {}  # of the workspaces
-        self.emptied: list[ir.Operation] = []  # control-flow ops whose body has moved
 
     def function(self, kernel: ir.OpView) -> None:
         self.kernel = kernel.operation
         self.block(kernel.regions[0].blocks[0])
-        for op in reversed(self.emptied):
-            op.erase()
 
     def block(
         self, block: ir.Block, apart_from: ir.Operation | None = None, finish: Callable[[], None] | None = None
@@ -65,7 +62,8 @@ class Lowering:
                 self.operation(op)
         if finish is not None:
             finish()
-        for op in reversed(ops):
+        # A loop that is rewritten for loading ahead is not among those from before.
+        for op in reversed([op.operation for op in block.operations]):
             if self.is_replaced(op):
                 op.erase()
 
@@ -78,8 +76,6 @@ class Lowering:
             ahead = turns.loaded_ahead(op)
             if ahead:
                 op = turns.take_turns(self, op, ahead)
-                if any(map(is_tile, op.results)):
-                    self.emptied.append(op)
             carried.lower(self, op)
             return
         if not op.name.startswith(("tile.", "memref.dim")) and not any(map(is_tile, op.results)):

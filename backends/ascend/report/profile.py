@@ -192,14 +192,14 @@ class _Epoch:
         self.cycles = max(self._longest(cores), least)
 
     def _simulate(self) -> None:
-        """One simulation for all blocks with the same program."""
-        known: dict[tuple[bytes, bytes], Segment] = {}
+        """One simulation for all blocks with the same program at the same places."""
+        known: dict[tuple, Segment] = {}
         self.segments = []
         for trace, steps, hits in zip(self._traces, self._programs, self._hits, strict=True):
             occupied, rest = step_cycles(steps, trace.places, hits, self.rates, self._costs)
             program = steps.copy()
             program["offset"] = program["argument"] = 0
-            key = (program.tobytes(), occupied.tobytes())
+            key = (program.tobytes(), occupied.tobytes(), tuple(trace.places))
             if key not in known:
                 known[key] = simulate(steps, occupied, rest, len(trace.places), self._costs)
             self.segments.append(known[key])
