@@ -80,6 +80,7 @@ class LowerToTile:
     target: str = option("ascend910b", "the product that the kernels are for")
     candidate: int = option(0, "which of the lowering's sizes to take, the best first; its last one where it has fewer")
     tile: int = option(0, "elements of a row handled at a time, a multiple of 1024; 0: those of the candidate")
+    parts: int = option(0, "cores that share a row, where an operator can split one; 0: as its lowering sees fit")
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.tile < 0 or self.tile % 1024:
@@ -173,7 +174,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
                 b = Builder(op.location)
                 producers = Producers(b, block.arguments, tile)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
-                site = Site(b, producers, outputs, target, tile, candidate)
+                site = Site(b, producers, outputs, target, tile, candidate, options.parts or None)
                 lowering.lower(op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:

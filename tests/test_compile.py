@@ -191,7 +191,7 @@ def test_symbolic_shapes_are_refused_by_name():
 
 
 def test_too_long_rows_are_refused():
-    with pytest.raises(ja.errors.Unsupported, match="fixed row length of 1 to 16777216"):
+    with pytest.raises(ja.errors.Unsupported, match="fixed row length of 1 to 1048576"):
         ja.compile(ja.apply_top_k_top_p, shape(1, 2**24 + 1), k=3)
 
 

@@ -1,21 +1,22 @@
-"""`ascend.apply_top_k_top_p` on tiles: threshold refinement, without a sort.
+"""`ascend.apply_top_k_top_p` on tiles: thresholds on a row's values, without a sort of the row.
 
-A row is read in chunks, several times. Both filters are thresholds on the row's values, found by bisection:
+What is chosen when (docs/kernels.md has the figures):
 
-- top-k: the largest value `t` with at least k elements `>= t`. Counts are sums of ones, exact in float32 below 2^24.
-- top-p: among the survivors of top-k, the smallest value `v` whose ascending mass `sum(exp(x - max), x <= v)` exceeds
-  `(1 - p) * total`. The mass is summed in blocks of 1024 consecutive positions, each by a fixed tree, the block sums in
-  order: the same bits whatever the chunk, the batch or the number of cores.
+- *Short rows*, of at most 1024 elements: sorted whole, in one list.
+- *k of at most 128*, a row's own choice at run time: candidates by a bound (`candidates.py`), a sorted list of 128, the
+  nucleus inside the list. Where there are fewer rows than half the cores, each row is split over several: every core
+  writes its list to global memory, all meet once, and every core merges the lists of its row and writes its own part.
+- *Any other row*: a search for the thresholds over the row (`filter_search.py`), by one core.
 
-The bisection runs on order-preserving integer keys of the float32 values, at the granularity of the row's dtype: at most
-16 rounds for bfloat16, 19 for float16, 32 for float32. Among elements equal to `v` the lower positions go first; how many
-follows from the mass below `v`. The last pass removes exactly those, counting equal elements from chunk to chunk.
-
-Special rows follow the operator's definition. NaN ranks above everything: it counts among the k largest, survives, and
-switches top-p off, as an infinite maximum does. Padding lanes hold -inf, which no evaluated threshold counts.
+The result of a row does not depend on the choice of the split: sums run over the merged list, which has all that top-k
+kept and nothing else, or over the row; which of the two follows from the row and its k. Ties of the k-th value beyond the
+list's length make the search decide.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith
@@ -23,23 +24,32 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import f32_bits, tile_type
-from .site import Site
+from ..builder import tile_type
+from .candidates import LISTED, MAX_CHUNKS, Candidates, Largest, count_of, unpacked
+from .filter_list import ListNucleus
+from .filter_search import MAX_VOCABULARY, SEARCHED, UNIT, ThresholdSearch
+from .keys import Keys
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .site import Candidate, Site
 
-SUM_BLOCK = 1024  # elements: the unit of probability sums, fixed by the numerics and not by the mapping
 SUMMARY = (
     "Keeps the k largest elements of a row and, among them, the nucleus of mass p; -inf elsewhere. Both filters are "
-    "thresholds, found by bisection over the row, which is read in chunks."
+    "thresholds on the row's values."
 )
-MAX_VOCABULARY = 1 << 24  # counts are float32 sums of ones
-
-_NEG_INF = float("-inf")
-_KEY_OF_NEG_INF = f32_bits(_NEG_INF) ^ 0x7FFFFFFF
-_EXPONENT = 0x7F800000
-_SHIFT = {"f32": 0, "bf16": 16, "f16": 13}  # low float32 bits that are zero in every value of the dtype
-
+SHORT_ROW = 1024
+CANDIDATES = (
+    Candidate(8192), Candidate(8192, load_ahead=False), Candidate(4096), Candidate(4096, load_ahead=False),
+    Candidate(2048, load_ahead=False), Candidate(1024, load_ahead=False),
+)  # fmt: skip
 
 FILL: dict[str, int] = {}
+
+_MAX_PARTS = 16  # lists that two merges of four make one
+_MIN_PART = 2048  # elements: below, the lists cost more than the row
+_RESIDENT_BYTES = 64 << 10
+_SORTED_LANES = (64, 128, 256, 384, 512, 1024)
+_STATS = 8  # lanes: what a core says about its list
+_PAIRS = 2 * LISTED  # lanes of a list
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -52,312 +62,506 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body of one filter: all rows of this core."""
-    _Filter(op, site).build()
+    plan = plan_of(op, site)
+    site.remarks.append(plan.why)
+    _Filter(op, site, plan).build()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a row is gone about.
+
+    Attributes:
+      chunk: elements in one go, of a part.
+      written: elements in one go where the result is written.
+      parts: cores that share a row.
+      part: elements of the row for one of them, at most.
+      resident: whether a part stays in the unified buffer from the first pass to the last.
+      listed: whether rows with a small k are decided in a list of candidates.
+      short: whether the row is one list.
+      why: a sentence for `explain`.
+    """
+
+    chunk: int
+    written: int = 0
+    parts: int = 1
+    part: int = 0
+    resident: bool = False
+    listed: bool = False
+    short: bool = False
+    why: str = ""
+
+
+def plan_of(op: ir.OpView, site: Site) -> Plan:
+    logits = ir.RankedTensorType(op.logits.type)
+    vocabulary = logits.get_dim_size(1)
+    if vocabulary <= SHORT_ROW:
+        lanes = next(lanes for lanes in _SORTED_LANES if lanes >= vocabulary)
+        return Plan(lanes, lanes, part=vocabulary, short=True, why=f"rows of {vocabulary} are sorted whole, in one list of {lanes}")
+    widest = min(site.tile, _blocks(vocabulary, UNIT))
+    written = min(widest, SEARCHED // 2)
+    if op.k is None:
+        return Plan(written, written, part=vocabulary, why=f"rows of {vocabulary} in chunks of {SEARCHED}, searched for the threshold of top-p")
+    parts = _parts(logits, site)
+    part = _blocks(-(-vocabulary // parts), UNIT)
+    chunks = -(-part // widest)
+    listed = chunks <= MAX_CHUNKS
+    chunk = _blocks(-(-part // chunks), UNIT // 2)
+    resident = parts > 1 and site.producers.is_load(op.logits) and chunks * chunk * _width(logits) <= _RESIDENT_BYTES
+    if resident:
+        written = chunk
+    return Plan(
+        chunk, written, parts, part, resident, listed,
+        why=f"rows of {vocabulary} over {parts} cores each, in chunks of {chunk}; k up to {LISTED} in a list of candidates, "
+        "others searched for the threshold",
+    )  # fmt: skip
+
+
+def _parts(logits: ir.RankedTensorType, site: Site) -> int:
+    """As many cores a row as there are for it, if there are two at least, each with enough to do."""
+    vocabulary = logits.get_dim_size(1)
+    if site.parts is not None:
+        return site.parts
+    if logits.is_dynamic_dim(0) or logits.get_dim_size(0) == 0:
+        return 1
+    cores = site.target.vector_cores // logits.get_dim_size(0)
+    most = min(cores, _MAX_PARTS, -(-vocabulary // _MIN_PART))
+    if most < 2:
+        return 1
+    # The same length with fewer parts: no part is empty.
+    return -(-vocabulary // _blocks(-(-vocabulary // most), UNIT))
+
+
+def _blocks(length: int, block: int) -> int:
+    return -(-length // block) * block
+
+
+def _width(logits: ir.RankedTensorType) -> int:
+    return 4 if str(logits.element_type) == "f32" else 2
 
 
 class _Filter:
-    def __init__(self, op, site: Site):
+    def __init__(self, op, site: Site, plan: Plan):
         self.op, self.producers, self.out, self.b = op, site.producers, site.outputs["out"], site.b
+        self.plan = plan
         logits = ir.RankedTensorType(op.logits.type)
-        self.vocabulary = logits.get_dim_size(1)
-        self.tile = min(site.tile, -(-self.vocabulary // 1024) * 1024)
-        self.producers.tile = self.tile
-        self.dtype = logits.element_type
-        self.shift = _SHIFT[str(self.dtype)]
-        self.has_tail = self.vocabulary % self.tile != 0
+        self.vocabulary, self.dtype = logits.get_dim_size(1), logits.element_type
+        self.keys = Keys(self.b, self.dtype)
+        self.producers.tile = plan.chunk
         site.deal_out(self.out)
         self.rows = site.rows
-        site.remarks.append(f"rows of {self.vocabulary} in chunks of {self.tile}, threshold refinement")
 
     # -- the kernel ---------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        b = self.b
-        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 4)
+        b, plan = self.b, self.plan
+        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 4, parts=plan.parts)
         self.zero, self.one = b.index(0), b.index(1)
-        self.chunk, self.length = b.index(self.tile, "tile"), b.index(self.vocabulary, "row_length")
-        self.neg_inf = b.f32(_NEG_INF)
-        self.neg_infs = b.splat(self.neg_inf, self.tile)
-        self.ones = b.splat(b.f32(1.0), self.tile, "ones")
-        self.zeros = b.splat(b.f32(0.0), self.tile)
-        needs_ramp = self.op.p is not None or (self.has_tail and not self.producers.is_load(self.op.logits))
-        self.ramp = None
-        if needs_ramp:
-            ramp = b.build(TILE.classes["Iota"], results=[tile_type(self.tile, b.f32_type)], name="ramp")
-            self.ramp = ramp.value
+        self.length = b.index(self.vocabulary, "row_length")
+        self.neg_infs = b.splat(self._number(NEG_INF), plan.written, "neg_infs")
+        lanes = plan.written
+        if not plan.short and not self.producers.is_load(self.op.logits):
+            lanes = SEARCHED
+        self.ramp = b.build(TILE.classes["Iota"], results=[tile_type(lanes, b.f32_type)], name="ramp").value
+        self.candidates = Candidates(b, self.keys) if plan.listed else None
+        lanes = plan.chunk if plan.short else LISTED
+        self.searcher = None
+        if not plan.short:
+            element = self.dtype if self.producers.is_load(self.op.logits) else b.f32_type
+            self.searcher = ThresholdSearch(b, self.keys, element, self.vocabulary, self.op.k is not None)
+        self.list = ListNucleus(b, lanes) if self.op.p is not None and (plan.listed or plan.short) else None
+        if plan.parts == 1:
+            b.for_(
+                share.first, share.last, self.one, [], self.row, induction="row", about="The rows of this core.",
+            )  # fmt: skip
+            return
+        self.exchange = _Exchange(b, plan, share.part)
+        self.part = share.part
+
+        def one_round(number):
+            row = b.op(arith.addi, share.first, number, name="own_row")
+            active = b.cmpi("slt", row, share.last, "has_row")
+            last = b.op(arith.subi, self.rows, self.one)
+            self.split_row(b.op(arith.minsi, row, last, name="row"), number, active)
+            return []
+
         b.for_(
-            share.operation.results[0], share.operation.results[1], self.one, [], self.row,
-            induction="row", about="The rows of this core.",
+            self.zero, share.rounds, self.one, [], one_round, induction="round",
+            about="The rows of this core's group. A core without a row goes along: all meet in every round.",
         )  # fmt: skip
 
-    def row(self, row: ir.Value) -> list[ir.Value]:
+    def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
+        """Starts a row; its k and p."""
         b, op = self.b, self.op
+        self.producers.tile = self.plan.chunk
         self.producers.enter_row(row, [(op.logits, ("row", "col"))])
         self.row_offset = b.op(arith.muli, row, self.length, name="row_offset")
         k = self.producers.row_scalar(op.k, ("row",), "row_k") if op.k is not None else None
         p = self.producers.row_scalar(op.p, ("row",), "row_p") if op.p is not None else None
+        return k, p
 
-        maximum, nans = self.statistics()
-        cut_key, cut = self.top_k(k, maximum, nans) if k is not None else self.no_top_k()
-        removed_ties = b.f32(0.0)
-        if p is not None:
-            cut, removed_ties = self.top_p(p, maximum, nans, cut_key, cut)
-        self.write(cut, removed_ties if p is not None else None)
+    def whole_row(self, chunk: int) -> RowChunks:
+        return self.chunks(self.zero, self.length, chunk, self.vocabulary)
+
+    def chunks(self, start: ir.Value, end: ir.Value, chunk: int, length: int, resident: bool = False) -> RowChunks:
+        ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
+        return RowChunks(
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp, resident=resident
+        )
+
+    # -- one row ------------------------------------------------------------------------------------------------
+
+    def row(self, row: ir.Value) -> list[ir.Value]:
+        """A row that this core has to itself."""
+        b, plan = self.b, self.plan
+        k, p = self.enter(row)
+        if plan.short:
+            self.short_row(self.whole_row(plan.chunk), k, p)
+            return []
+        written = self.whole_row(plan.written)
+        if not plan.listed:
+            self.write(written, *self.search(k, p))
+            return []
+        small = self.is_small(k)
+
+        def in_list():
+            largest = self.candidates.largest(self.whole_row(plan.chunk), b.op(arith.index_cast, b.index_type, k))
+            return self.decide(k, p, _Alone(b, largest))
+
+        decided, cut, removed = b.if_(
+            small, ["decided", "cut", "removed"], in_list, self.undecided, types=self.decision_types(),
+            about="A small k: the largest elements of the row.",
+        )  # fmt: skip
+        cut, removed = b.if_(
+            decided, ["cut", "removed"], lambda: [cut, removed], lambda: list(self.search(k, p)), types=[b.f32_type] * 2,
+            about="Any other: thresholds of the whole row.",
+        )  # fmt: skip
+        self.write(written, cut, removed)
         return []
 
-    # -- passes over the row ------------------------------------------------------------------------------------
+    def split_row(self, row: ir.Value, number: ir.Value, active: ir.Value) -> None:
+        """This core's part of a row."""
+        b, plan = self.b, self.plan
+        k, p = self.enter(row)
+        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
+        end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
+        chunks = self.chunks(start, end, plan.chunk, plan.part, plan.resident)
+        small = self.is_small(k)
 
-    def chunks(self, carried, body, about: str) -> list[ir.Value]:
-        """A pass over the row. `body(x, column, count, *carried)` sees each chunk as float32, padded with -inf."""
-        b = self.b
+        def local():
+            largest = self.candidates.largest(chunks, b.op(arith.index_cast, b.index_type, k))
+            self.exchange.give(largest, number)
+            return []
 
-        def one_chunk(column, *values):
-            if self.has_tail:
-                left = b.op(arith.subi, self.length, column, name="left")
-                count = b.op(arith.minsi, left, self.chunk, name="count")
-            else:
-                count = self.chunk
-            return body(self.values(column, count), column, count, *values)
-
-        return b.for_(self.zero, self.length, self.chunk, carried, one_chunk, induction="column", about=about)
-
-    def values(self, column: ir.Value, count: ir.Value) -> ir.Value:
-        b = self.b
-        logits = self.op.logits
-        if self.producers.is_load(logits):
-            return self.producers.piece(logits, ("row", "col"), column, count, _NEG_INF)
-        x = self.producers.piece(logits, ("row", "col"), column, count, 0.0)
-        if not self.has_tail:
-            return x
-        valid = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, count), name="valid")
-        inside = b.cmpf("OLT", self.ramp, b.splat(valid, self.tile), "inside")
-        return b.select(inside, x, self.neg_infs, "x")
-
-    def against(self, predicate: str, x: ir.Value, threshold: ir.Value, name: str) -> ir.Value:
-        """The mask of a tile against a scalar."""
-        return self.b.cmpf(predicate, x, self.b.splat(threshold, self.tile), name)
-
-    def statistics(self) -> tuple[ir.Value, ir.Value]:
-        """The row's maximum, NaN apart, and how many NaN it holds (as f32)."""
-        b = self.b
-
-        def body(x, column, count, maximum, nans):
-            ordered = b.select(b.cmpf("OEQ", x, x, "is_number"), x, self.neg_infs, "numbers")
-            largest = self.reduced("max", ordered, self.tile, "chunk_max")[0]
-            strange = b.select(b.cmpf("UNE", x, x, "is_nan"), self.ones, self.zeros, "nan_ones")
-            strange_count = self.reduced("add", strange, self.tile, "chunk_nans")[0]
-            return [
-                b.select(b.cmpf("OGT", largest, maximum), largest, maximum, "maximum"),
-                b.op(arith.addf, nans, strange_count, name="nans"),
-            ]
-
-        carried = [("maximum", self.neg_inf), ("nans", b.f32(0.0))]
-        maximum, nans = self.chunks(carried, body, "The maximum of the row, and its NaN.")
-        return maximum, nans
-
-    def count_at_least(self, threshold: ir.Value) -> ir.Value:
-        b = self.b
-
-        def body(x, column, count, total):
-            hits = b.select(self.against("OGE", x, threshold, "at_least"), self.ones, self.zeros, "hit_ones")
-            return [b.op(arith.addf, total, self.reduced("add", hits, self.tile, "chunk_hits")[0], name="hits")]
-
-        return self.chunks([("hits", b.f32(0.0))], body, "How many elements reach the threshold.")[0]
-
-    def mass(self, predicate: str, bound: ir.Value, survivors_from: ir.Value | None, maximum: ir.Value, about: str):
-        """Sum of exp(x - maximum) over the survivors on the given side of `bound`."""
-        b = self.b
-        shift = b.op(arith.negf, maximum, name="minus_maximum")
-
-        def body(x, column, count, total):
-            if survivors_from is not None:
-                x = b.select(self.against("OGE", x, survivors_from, "survives"), x, self.neg_infs, "survivors")
-            e = b.exp(b.op(arith.addf, x, b.splat(shift, self.tile), name="shifted"), "weights")
-            if bound is not None:
-                e = b.select(self.against(predicate, x, bound, "below"), e, self.zeros, "weights_below")
-            for block in self.reduced("add", e, SUM_BLOCK, "block_mass"):
-                total = b.op(arith.addf, total, block)
-            return [total]
-
-        return self.chunks([("mass", b.f32(0.0))], body, about)[0]
-
-    def reduced(self, kind: str, x: ir.Value, group: int, name: str) -> list[ir.Value]:
-        """Group results of a tile, on the scalar unit."""
-        b = self.b
-        groups = self.tile // group
-        value = b.build(
-            TILE.classes["Reduce"], x, results=[tile_type(groups, b.f32_type)], kind=kind, group=group, name=name
-        ).value
-        extract = TILE.classes["Extract"]
-        return [b.build(extract, value, b.index(i), results=[b.f32_type]).scalar for i in range(groups)]
-
-    # -- keys ---------------------------------------------------------------------------------------------------
-
-    def key_of(self, value: ir.Value, name: str) -> ir.Value:
-        """The order-preserving integer key of a float32 scalar, at the dtype's granularity."""
-        b = self.b
-        bits = b.bits_of_float(value, f"{name}_bits")
-        negative = b.cmpi("slt", bits, b.i32(0))
-        key = b.select(negative, b.op(arith.xori, bits, b.i32(0x7FFFFFFF)), bits)
-        return b.op(arith.shrsi, key, b.i32(self.shift)) if self.shift else key
-
-    def value_of(self, key: ir.Value, name: str) -> ir.Value:
-        """The float32 scalar of a key."""
-        b = self.b
-        if self.shift:
-            shifted = b.op(arith.shli, key, b.i32(self.shift), name=f"{name}_key")
-            key = b.op(arith.ori, shifted, b.i32((1 << self.shift) - 1))
-            negative_bits = b.op(arith.xori, key, b.i32(0x7FFFFFFF))
-            bits = b.select(b.cmpi("slt", shifted, b.i32(0)), negative_bits, shifted, f"{name}_bits")
-        else:
-            negative_bits = b.op(arith.xori, key, b.i32(0x7FFFFFFF))
-            bits = b.select(b.cmpi("slt", key, b.i32(0)), negative_bits, key, f"{name}_bits")
-        return b.float_of_bits(bits, name)
-
-    def bisect(self, low, high, raise_low, names: tuple[str, str], about: str) -> tuple[ir.Value, ir.Value]:
-        """Halves [low, high) until the keys are neighbours. `raise_low(middle)` says which end moves."""
-        b = self.b
-
-        def wide(low, high):
-            return b.cmpi("sgt", high, b.op(arith.addi, low, b.i32(1)))
-
-        def halve(low, high):
-            # (low + high) / 2 without overflow.
-            common = b.op(arith.andi, low, high)
-            half = b.op(arith.shrsi, b.op(arith.xori, low, high), b.i32(1))
-            middle = b.op(arith.addi, common, half, name="middle")
-            up = raise_low(middle)
-            return [b.select(up, middle, low, names[0]), b.select(up, high, middle, names[1])]
-
-        low, high = b.while_([(names[0], low), (names[1], high)], wide, halve, about=about)
-        return low, high
-
-    # -- the two filters ----------------------------------------------------------------------------------------
-
-    def no_top_k(self) -> tuple[ir.Value, ir.Value]:
-        return self.b.i32(_KEY_OF_NEG_INF >> self.shift), self.neg_inf
-
-    def top_k(self, k: ir.Value, maximum: ir.Value, nans: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Key and value of the k-th largest element; those of -inf where top-k is off."""
-        b = self.b
-        wanted = b.op(
-            arith.subi, k, b.op(arith.fptosi, b.i32_type, nans), name="wanted"
-        )  # NaN ranks above every number
-        enabled = b.op(
-            arith.andi,
-            b.cmpi("slt", k, b.i32(self.vocabulary)),
-            b.cmpi("sgt", wanted, b.i32(0)),
-            name="top_k_enabled",
-        )
-        wanted_count = b.op(arith.sitofp, b.f32_type, wanted, name="wanted_count")
-        low = b.i32(_KEY_OF_NEG_INF >> self.shift)
-        above_all = b.op(arith.addi, self.key_of(maximum, "maximum"), b.i32(1))
-        high = b.select(enabled, above_all, b.i32((_KEY_OF_NEG_INF >> self.shift) + 1))
-
-        def enough(middle):
-            return b.cmpf("OGE", self.count_at_least(self.value_of(middle, "threshold")), wanted_count, "enough")
-
-        key, _ = self.bisect(
-            low, high, enough, ("top_k_low", "top_k_high"),
-            "Top-k: the largest value that at least k elements reach.",
+        b.if_(small, [], local, about="A small k: the largest elements of this part, for all cores of the group.")
+        b.build(TILE.classes["SyncAll"])
+        decided, cut, removed = b.if_(
+            small, ["decided", "cut", "removed"], lambda: self.decide(k, p, self.exchange.take(number)), self.undecided,
+            types=self.decision_types(), about="The largest elements of the row, from all parts.",
         )  # fmt: skip
-        return key, self.value_of(key, "kth_value")
 
-    def top_p(self, p, maximum, nans, cut_key, cut) -> tuple[ir.Value, ir.Value]:
-        """The nucleus: its smallest value, and how many elements equal to that value go."""
+        def write_part():
+            self.write(chunks if plan.resident else self.chunks(start, end, plan.written, plan.part), cut, removed)
+            return []
+
+        b.if_(b.op(arith.andi, active, decided), [], write_part)
+        first = b.op(arith.andi, active, b.cmpi("eq", self.part, self.zero), name="is_first")
+        others = b.op(arith.andi, first, b.op(arith.xori, decided, self.truth(True)), name="searches")
+
+        def search_and_write():
+            self.write(self.whole_row(plan.written), *self.search(k, p))
+            return []
+
+        b.if_(others, [], search_and_write, about="Any other row: the first core of the group searches it for its thresholds.")
+
+    def truth(self, value: bool) -> ir.Value:
+        return arith.constant(ir.IntegerType.get_signless(1), value, loc=self.b.loc())
+
+    def is_small(self, k: ir.Value) -> ir.Value:
         b = self.b
-        survivors_from = cut if self.op.k is not None else None
-        threshold = b.op(arith.subf, b.f32(1.0), p, name="one_minus_p")
-        exponent = b.op(arith.andi, b.bits_of_float(maximum), b.i32(_EXPONENT))
-        finite = b.cmpi("ne", exponent, b.i32(_EXPONENT))
-        no_nan = b.cmpf("OEQ", nans, b.f32(0.0))
-        some = b.cmpf("OGE", threshold, b.f32(0.0))
-        active = b.op(arith.andi, b.op(arith.andi, finite, no_nan), some, name="top_p_enabled")
+        most = min(LISTED, self.vocabulary - 1)
+        return b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("sle", k, b.i32(most)), name="small_k")
 
-        def nucleus():
-            total = self.mass("", None, survivors_from, maximum, "The mass of the survivors of top-k.")
-            target = b.op(arith.mulf, threshold, total, name="target")
+    def decision_types(self) -> list[ir.Type]:
+        return [ir.IntegerType.get_signless(1), self.b.f32_type, self.b.f32_type]
 
-            def too_little(middle):
-                bound = self.value_of(middle, "bound")
-                below = self.mass("OLE", bound, survivors_from, maximum, "The mass up to the bound.")
-                return b.cmpf("OLE", below, target, "too_little")
+    def undecided(self) -> list[ir.Value]:
+        b = self.b
+        return [self.truth(False), b.f32(NEG_INF), b.f32(0.0)]
 
-            below_all = b.op(arith.subi, cut_key, b.i32(1))
-            _, key = self.bisect(
-                below_all, self.key_of(maximum, "maximum"), too_little, ("top_p_low", "top_p_high"),
-                "Top-p: the smallest value up to which the mass exceeds the target.",
-            )  # fmt: skip
-            smallest = self.value_of(key, "smallest")
-            return [smallest, self.ties(smallest, survivors_from, maximum, target)]
+    def search(self, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        return self.searcher.thresholds(self.whole_row(SEARCHED), k, p)
 
-        return tuple(
-            b.if_(active, ["cut", "removed_ties"], nucleus, lambda: [cut, b.f32(0.0)], types=[b.f32_type] * 2)
+    # -- decisions in a list ------------------------------------------------------------------------------------
+
+    def decide(self, k: ir.Value, p: ir.Value | None, lists: _Alone | _Lists) -> list[ir.Value]:
+        """Whether the lists decide the row; the smallest value that stays; and how many of the elements equal to it go
+        that are in this core's part, or in front of it (f32)."""
+        b = self.b
+        position = b.op(arith.index_cast, b.index_type, b.op(arith.subi, k, b.i32(1)), name="k_minus_one")
+        values = unpacked(b, lists.merged())[0]
+        kth = b.build(TILE.classes["Extract"], values, position, results=[b.f32_type], name="row_kth").scalar
+        nans, number = lists.reaching(kth)
+        few = b.cmpf("OLE", number, b.f32(LISTED), "few")
+        # The k-th largest is NaN: top-k is off, and so is top-p.
+        wanted = b.op(arith.sitofp, b.f32_type, k, name="wanted")
+        off = b.cmpf("OGE", nans, wanted, "kth_is_nan")
+
+        def within():
+            if p is None:
+                return [kth, b.f32(0.0)]
+            cut, removed = self.list.decide(values, number, kth, p)
+            return [cut, lists.own_share(cut, removed)]
+
+        usual = b.op(arith.andi, few, b.op(arith.xori, off, self.truth(True)), name="is_usual")
+        cut, removed = b.if_(
+            usual, ["cut", "removed"], within, lambda: [b.f32(NEG_INF), b.f32(0.0)], types=[b.f32_type] * 2
         )
+        return [b.op(arith.ori, few, off, name="decided"), cut, removed]
 
-    def ties(self, smallest, survivors_from, maximum, target) -> ir.Value:
-        """How many of the elements equal to the smallest kept value go (as f32): all but one at the most."""
-        b = self.b
-        below = self.mass("OLT", smallest, survivors_from, maximum, "The mass below the smallest value.")
+    def short_row(self, chunks: RowChunks, k: ir.Value | None, p: ir.Value | None) -> None:
+        b, lanes = self.b, self.plan.chunk
 
-        def body(x, column, count, total):
-            hits = b.select(self.against("OEQ", x, smallest, "equal"), self.ones, self.zeros, "equal_ones")
-            return [b.op(arith.addf, total, self.reduced("add", hits, self.tile, "chunk_equal")[0], name="equal_count")]
+        def body(chunk: Chunk):
+            x = chunk.x
+            ranked = b.select(b.cmpf("OEQ", x, x, "is_number"), x, b.splat(b.f32(float("inf")), lanes), "ranked")
+            order = self.list.order if self.list else b.build(TILE.classes["Iota"], results=[tile_type(lanes, b.i32_type)]).value
+            pairs = tile_type(2 * lanes, b.f32_type)
+            pairs = b.build(TILE.classes["Sort"], ranked, order, results=[pairs], run=lanes, name="sorted").pairs
+            values = unpacked(b, pairs)[0]
+            cut, removed = self.short_thresholds(x, values, k, p)
+            self.write_chunk(chunk, cut, removed)
+            return []
 
-        equal = self.chunks([("equal_count", b.f32(0.0))], body, "How many elements equal the smallest value.")[0]
-        shifted = b.op(arith.subf, smallest, maximum)
-        weight_tile = b.exp(b.splat(shifted, 8, "smallest_shifted"), "smallest_weight")
-        weight = b.build(TILE.classes["Extract"], weight_tile, self.zero, results=[b.f32_type], name="weight").scalar
-        quotient = b.op(arith.divf, b.op(arith.subf, target, below), weight, name="quotient")
-        all_but_one = b.op(arith.subf, equal, b.f32(1.0), name="all_but_one")
-        capped = b.select(b.cmpf("OLT", quotient, all_but_one), quotient, all_but_one, "removed")
-        whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, capped), name="whole")
-        return b.select(b.cmpf("OGT", whole, b.f32(0.0)), whole, b.f32(0.0), "removed_ties")
+        chunks.each([], body, "The row.")
+
+    def short_thresholds(self, x, values, k, p) -> tuple[ir.Value, ir.Value]:
+        b, lanes = self.b, self.plan.chunk
+        kth, number = b.f32(NEG_INF), b.f32(lanes)
+        if k is not None:
+            nans = count_of(b, b.cmpf("UNE", x, x, "is_nan"), None, "nans")
+            wanted = b.op(arith.sitofp, b.f32_type, k, name="wanted")
+            enabled = b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)))
+            enabled = b.op(arith.andi, enabled, b.cmpf("OLT", nans, wanted), name="top_k_enabled")
+            place = b.select(enabled, b.op(arith.subi, k, b.i32(1)), b.i32(lanes - 1))
+            position = b.op(arith.index_cast, b.index_type, place, name="k_minus_one")
+            listed = b.build(TILE.classes["Extract"], values, position, results=[b.f32_type], name="listed_kth").scalar
+            kth = b.select(enabled, listed, kth, "kth")
+            number = count_of(b, b.cmpf("OGE", values, b.splat(kth, lanes), "reach"), None, "number")
+        if p is None:
+            return kth, b.f32(0.0)
+        return self.list.decide(values, number, kth, p)
 
     # -- the result ---------------------------------------------------------------------------------------------
 
-    def write(self, cut: ir.Value, removed_ties: ir.Value | None) -> None:
+    def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
+        """Writes the stretch without what is below `cut`, nor the first `removed` elements equal to it."""
+        carried = [] if self.op.p is None else [("ties_left", removed)]
+        chunks.each(carried, lambda chunk, *left: self.write_chunk(chunk, cut, *left), "The filtered row.")
+
+    # -- one chunk ----------------------------------------------------------------------------------------------
+
+    def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
         b = self.b
 
-        def body(x, column, count, *left):
+        def plain():
             # Unordered comparisons keep NaN.
-            kept = b.select(self.against("UGE", x, cut, "reaches"), x, self.neg_infs, "kept")
-            if removed_ties is not None:
-                kept, left = self.without_ties(x, kept, cut, *left)
-            result = kept
-            if self.shift:
-                result = b.op(arith.truncf, tile_type(self.tile, self.dtype), kept, name="result")
-            offset = b.op(arith.addi, self.row_offset, column, name="out_offset")
-            b.build(TILE.classes["Store"], result, self.out, offset, count)
-            return list(left)
+            self.store(chunk, self.against("UGE", chunk.x, cut, "reaches"))
+            return [] if ties_left is None else [ties_left]
 
-        carried = [] if removed_ties is None else [("ties_left", removed_ties)]
-        self.chunks(carried, body, "The filtered row.")
+        if self.op.p is None or ties_left is None:
+            return plain()
+        return b.if_(
+            b.cmpf("OGT", ties_left, b.f32(0.0), "has_ties"), ["ties_left"],
+            lambda: self.write_without_ties(chunk, cut, ties_left), plain, types=[b.f32_type],
+        )  # fmt: skip
 
-    def without_ties(self, x, kept, cut, ties_left) -> tuple[ir.Value, list[ir.Value]]:
-        """`kept` without the first `ties_left` elements equal to `cut`; and how many are left to remove after that."""
-        b = self.b
+    def write_without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
+        """Writes a chunk without the first `ties_left` elements equal to `cut`; how many are left to remove after that."""
+        b, x, lanes = self.b, chunk.x, length_of(chunk.x)
+        ramp = slice_of(b, self.ramp, 0, lanes)
         equal = self.against("OEQ", x, cut, "equal")
         positions = b.build(
-            TILE.classes["Compress"], self.ramp, equal, results=[self.ramp.type, b.index_type], name="equal_positions"
+            TILE.classes["Compress"], ramp, equal, results=[ramp.type, b.index_type], name="equal_positions"
         )
         here = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, positions.kept), name="equal_here")
-        none = b.cmpf("OLE", ties_left, b.f32(0.0), "none_left")
-        every = b.cmpf("OLE", here, ties_left)
 
         def last_removed():
             number = b.op(arith.fptosi, b.i32_type, b.op(arith.subf, ties_left, b.f32(1.0)))
-            position = b.op(arith.index_cast, b.index_type, number)
+            position = b.op(arith.index_cast, b.index_type, number, name="place")
             extract = TILE.classes["Extract"]
             return [b.build(extract, positions.value, position, results=[b.f32_type], name="position").scalar]
 
-        whole_chunk = b.select(none, b.f32(-1.0), b.f32(float(self.tile)), "whole_chunk")
         (last,) = b.if_(
-            b.op(arith.ori, none, every), ["last_removed"], lambda: [whole_chunk], last_removed, types=[b.f32_type]
-        )
-        above = b.select(self.against("UGT", x, cut, "exceeds"), x, self.neg_infs, "above")
-        after = b.cmpf("OGT", self.ramp, b.splat(last, self.tile), "after_last")
-        result = b.select(after, kept, above, "kept_after_ties")
+            b.cmpf("OLE", here, ties_left, "all_go"), ["last_removed"], lambda: [b.f32(float(lanes))],
+            last_removed, types=[b.f32_type],
+        )  # fmt: skip
+        after = self.against("OGT", ramp, last, "after_last")
+        stays = b.op(arith.andi, self.against("UGE", x, cut, "reaches"), after, name="stays")
+        stays = b.op(arith.ori, stays, self.against("UGT", x, cut, "exceeds"), name="stays")
+        self.store(chunk, stays)
         left = b.op(arith.subf, ties_left, here, name="left_after")
-        still = b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")
-        return result, [still]
+        return [b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
+
+    def store(self, chunk: Chunk, stays: ir.Value) -> None:
+        """Writes a chunk, -inf where the mask is not set."""
+        b, lanes = self.b, length_of(chunk.x)
+        source = chunk.x if chunk.raw is None else chunk.raw
+        if source.type != tile_type(lanes, self.dtype):
+            source = b.op(arith.truncf, tile_type(lanes, self.dtype), source, name="result")
+        kept = b.select(stays, source, slice_of(b, self.neg_infs, 0, lanes), "kept")
+        b.build(TILE.classes["Store"], kept, self.out, b.op(arith.addi, self.row_offset, chunk.column, name="out_offset"), chunk.count)
+
+    def against(self, predicate: str, x: ir.Value, threshold: ir.Value, name: str) -> ir.Value:
+        """The mask of a chunk against a scalar."""
+        return self.b.cmpf(predicate, x, self.b.splat(threshold, length_of(x)), name)
+
+    def _number(self, value: float) -> ir.Value:
+        return arith.constant(self.dtype, ir.FloatAttr.get(self.dtype, value), loc=self.b.loc())
+
+
+# -- lists of the parts of a row ------------------------------------------------------------------------------------------
+
+
+class _Alone:
+    """The list of a row that one core has to itself."""
+
+    def __init__(self, b, largest: Largest):
+        self.b, self.largest = b, largest
+
+    def merged(self) -> ir.Value:
+        return self.largest.pairs
+
+    def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
+        b = self.b
+        values = unpacked(b, self.largest.pairs)[0]
+        listed = count_of(b, b.cmpf("OGE", values, b.splat(kth, LISTED), "reach"), None, "reach")
+        return self.largest.nans, b.op(arith.addf, listed, self.largest.missing, name="number")
+
+    def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
+        return removed
+
+
+class _Exchange:
+    """Lists in global memory. Two sets take turns, so that a core that is a round ahead overwrites nothing that is read."""
+
+    def __init__(self, b, plan: Plan, part: ir.Value):
+        self.b, self.plan, self.part = b, plan, part
+        self.lists = self._workspace("lists", 2 * _PAIRS)
+        self.stats = self._workspace("list_stats", 2 * _STATS)
+        op = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
+        self.core, self.cores = op.operation.results
+        self.first = b.op(arith.subi, self.core, part, name="first_core")
+        self.lane = b.build(TILE.classes["Iota"], results=[tile_type(64, b.f32_type)], name="stats_lane").value
+
+    def _workspace(self, name: str, elements: int) -> ir.Value:
+        memory = ir.MemRefType.get(
+            [ir.ShapedType.get_dynamic_size(), elements], self.b.f32_type, memory_space=ir.StringAttr.get("gm")
+        )
+        build = TILE.classes["Workspace"].build
+        return build(results=[memory], elements=elements, per="core", name=name, loc=self.b.loc(name)).memory
+
+    def _offset(self, core: ir.Value, number: ir.Value, elements: int) -> ir.Value:
+        b = self.b
+        turn = b.op(arith.andi, number, b.index(1), name="turn")
+        cell = b.op(arith.addi, b.op(arith.muli, turn, self.cores), core, name="cell")
+        return b.op(arith.muli, cell, b.index(elements))
+
+    def give(self, largest: Largest, number: ir.Value) -> None:
+        b = self.b
+        b.build(TILE.classes["Store"], largest.pairs, self.lists, self._offset(self.core, number, _PAIRS), b.index(_PAIRS))
+        stats = b.splat(largest.nans, 64)
+        for lane, scalar in ((2, largest.missing), (1, largest.kth)):
+            below = b.cmpf("OLT", self.lane, b.splat(b.f32(lane), 64), "lane_below")
+            stats = b.select(below, b.splat(scalar, 64), stats, "stats")
+        b.build(TILE.classes["Store"], stats, self.stats, self._offset(self.core, number, _STATS), b.index(_STATS))
+
+    def take(self, number: ir.Value) -> _Lists:
+        b, parts = self.b, self.plan.parts
+        lists = parts if parts <= 4 else _blocks(parts, 4)
+        pairs = b.build(
+            TILE.classes["Load"], self.lists, self._offset(self.first, number, _PAIRS), b.index(parts * _PAIRS),
+            results=[tile_type(lists * _PAIRS, b.f32_type)], pad=ir.FloatAttr.get(b.f32_type, NEG_INF), name="lists",
+        ).value  # fmt: skip
+        stats = b.build(
+            TILE.classes["Load"], self.stats, self._offset(self.first, number, _STATS), b.index(parts * _STATS),
+            results=[tile_type(parts * _STATS, b.f32_type)], name="list_stats",
+        ).value  # fmt: skip
+        return _Lists(b, self.plan, self.part, pairs, stats)
+
+
+class _Lists:
+    """The lists of all parts of a row."""
+
+    def __init__(self, b, plan: Plan, part: ir.Value, pairs: ir.Value, stats: ir.Value):
+        self.b, self.plan, self.part, self.pairs, self.stats = b, plan, part, pairs, stats
+        self.count = ir.RankedTensorType(pairs.type).get_dim_size(0) // _PAIRS
+        self.values = unpacked(b, pairs)[0]
+
+    def merged(self) -> ir.Value:
+        """The list of the whole row."""
+        pairs, lists = self.pairs, self.count
+        while lists > 1:
+            ways = min(lists, 4)
+            pairs = self._merge(pairs, ways)
+            lists //= ways
+            pairs = self._heads(pairs, ways, lists)
+        return pairs
+
+    def _merge(self, pairs: ir.Value, ways: int) -> ir.Value:
+        return self.b.build(TILE.classes["Merge"], pairs, results=[pairs.type], run=LISTED, ways=ways, name="merged").value
+
+    def _heads(self, pairs: ir.Value, ways: int, lists: int) -> ir.Value:
+        """The first `LISTED` of every list."""
+        result = tile_type(lists * _PAIRS, self.b.f32_type)
+        return self.b.build(
+            TILE.classes["Take"], pairs, results=[result], group=ways * _PAIRS, start=0, count=_PAIRS, name="heads"
+        ).value
+
+    def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """How many NaN the row has, and how many elements that reach its k-th largest."""
+        b = self.b
+        listed = count_of(b, b.cmpf("OGE", self.values, b.splat(kth, self.count * LISTED), "reach"), None, "reach")
+
+        def add(i, nans, number):
+            part_kth, missing, part_nans = self._stats(i)
+            more = b.select(b.cmpf("OEQ", part_kth, kth), missing, b.f32(0.0), "more")
+            return [b.op(arith.addf, nans, part_nans, name="nans"), b.op(arith.addf, number, more, name="number")]
+
+        return tuple(
+            b.for_(
+                b.index(0), b.index(self.plan.parts), b.index(1), [("nans", b.f32(0.0)), ("number", listed)], add, induction="other"
+            )
+        )
+
+    def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
+        """How many of the removed elements are behind the parts in front of this one."""
+        b = self.b
+
+        def behind():
+            lanes = self.count * LISTED
+            equal = b.cmpf("OEQ", self.values, b.splat(cut, lanes), "equal")
+            ones = b.select(equal, b.splat(b.f32(1.0), lanes), b.splat(b.f32(0.0), lanes), "equal_ones")
+            counts = b.build(
+                TILE.classes["Reduce"], ones, results=[tile_type(self.count, b.f32_type)], kind="add", group=LISTED, name="equal_counts"
+            ).value
+
+            def subtract(i, left):
+                listed = b.build(TILE.classes["Extract"], counts, i, results=[b.f32_type], name="listed").scalar
+                part_kth, missing, _ = self._stats(i)
+                more = b.select(b.cmpf("OEQ", part_kth, cut), missing, b.f32(0.0), "more")
+                return [b.op(arith.subf, left, b.op(arith.addf, listed, more), name="left")]
+
+            return b.for_(b.index(0), self.part, b.index(1), [("left", removed)], subtract, induction="other")
+
+        return b.if_(
+            b.cmpf("OGT", removed, b.f32(0.0)), ["own_removed"], behind, lambda: [removed], types=[b.f32_type],
+            about="Ties go by position: the parts in front of this one lose theirs first.",
+        )[0]  # fmt: skip
+
+    def _stats(self, part: ir.Value) -> Sequence[ir.Value]:
+        """The k-th largest of a part, how many equal to it its list lacks, and how many NaN there are."""
+        b = self.b
+        base = b.op(arith.muli, part, b.index(_STATS))
+        places = (base, *(b.op(arith.addi, base, b.index(i)) for i in (1, 2)))
+        return [b.build(TILE.classes["Extract"], self.stats, place, results=[b.f32_type]).scalar for place in places]

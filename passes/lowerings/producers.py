@@ -15,6 +15,7 @@ its own location, every such op once.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from mlir import ir
@@ -146,7 +147,9 @@ class Producers:
         self.buffers = buffers
         self.tile = tile
         self.row: ir.Value | None = None
+        self._runs: tuple[int, int, int] | None = None
         self._row_tiles: dict[tuple[ir.Value, Access], ir.Value] = {}
+        self._scalars: dict[tuple[ir.Value, Access], ir.Value] = {}
         self._splats: dict[tuple[ir.Value, Access], ir.Value] = {}
 
     # -- the public face ----------------------------------------------------------------------------------------
@@ -155,6 +158,12 @@ class Producers:
         """Starts a row: computes what the given pieces need once a row, at the insertion point."""
         self.row = row
         self._row_tiles.clear()
+        self._scalars.clear()
+        self.prepare(chunked)
+
+    def prepare(self, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
+        """Makes the tiles that the given pieces, of `tile` elements, need throughout the row, at the insertion point. Called
+        again in front of a loop whose pieces have another length."""
         self._splats.clear()
         for value, access in chunked:
             self._prepare(value, access)
@@ -181,6 +190,13 @@ class Producers:
         while not isinstance(value.owner, ir.Block):
             ((value, access),) = _accesses(value.owner, access)
         return self._load_raw(value, access, column, count, pad)
+
+    @contextlib.contextmanager
+    def strided(self, runs: int, length: int, pitch: int):
+        """Within, a piece is not one run of columns but several, `pitch` columns from one to the next."""
+        self._runs = (runs, length, pitch)
+        yield
+        self._runs = None
 
     # -- pieces that are the same throughout a row --------------------------------------------------------------
 
@@ -213,7 +229,9 @@ class Producers:
                 name = None
             else:
                 name = self._name(value)
-                scalar = self.row_scalar(value, access, f"row_{name}")
+                if key not in self._scalars:
+                    self._scalars[key] = self.row_scalar(value, access, f"row_{name}")
+                scalar = self._scalars[key]
             self._splats[key] = self.b.splat(scalar, self.tile, f"{name}_tile" if name else None)
         return self._splats[key]
 
@@ -258,6 +276,13 @@ class Producers:
         name = self._name(argument)
         with _at(b, argument.location):
             offset = self._offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
+            result = f"{name}_raw" if width == 2 else name
+            if column is not None and self._runs is not None:
+                runs, run, pitch = self._runs
+                return b.build(
+                    TILE.classes["LoadRows"], self.buffers[argument.arg_number], offset, b.index(runs),
+                    results=[tile_type(length, element)], row_length=run, gm_pitch=pitch, pitch=run, name=result,
+                ).value  # fmt: skip
             return b.build(
                 TILE.classes["Load"],
                 self.buffers[argument.arg_number],
@@ -265,7 +290,7 @@ class Producers:
                 count if column is not None else b.index(1),
                 results=[tile_type(length, element)],
                 pad=ir.FloatAttr.get(b.f32_type, pad),
-                name=f"{name}_raw" if width == 2 else name,
+                name=result,
             ).value
 
     def _offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:

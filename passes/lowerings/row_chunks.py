@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, tensor
 
+from jascend.dialect import TILE
+
 from ..builder import Builder, tile_type
 from .producers import Producers
 
@@ -60,6 +62,7 @@ class RowChunks:
         self.b, self.producers, self.logits, self.ramp = b, producers, logits, ramp
         self.start, self.end, self.chunk = start, end, chunk
         self.dtype = ir.RankedTensorType(logits.type).element_type
+        self.vocabulary = ir.RankedTensorType(logits.type).get_dim_size(1)
         self.is_load = producers.is_load(logits)
         self.is_whole = length % chunk == 0 and _constant(end) == length and _constant(start) == 0
         self.tile = None
@@ -74,6 +77,7 @@ class RowChunks:
         """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk."""
         b = self.b
         size = b.index(self.chunk, "chunk")
+        self._prepare(self.chunk)
 
         def one(column, *values):
             if self.is_whole:
@@ -84,9 +88,15 @@ class RowChunks:
 
         return b.for_(self.start, self.end, size, carried, one, induction="column", about=about)
 
+    def sample(self, rows: int, length: int) -> ir.Value:
+        """`rows` runs of `length` elements each, evenly spread over a row of `vocabulary` elements (float32)."""
+        producers = self.producers
+        self._prepare(rows * length)
+        with producers.strided(rows, length, self.vocabulary // rows):
+            return producers.piece(self.logits, _ACCESS, self.start, None, 0.0)
+
     def _chunk(self, column: ir.Value, count: ir.Value) -> Chunk:
         b, producers = self.b, self.producers
-        producers.tile = self.chunk
         if self.is_load:
             raw = self._raw(column, count)
             x = raw if str(self.dtype) == "f32" else b.op(arith.extf, tile_type(self.chunk, b.f32_type), raw, name="x")
@@ -98,12 +108,48 @@ class RowChunks:
             x = b.select(inside, x, b.splat(b.f32(NEG_INF), self.chunk), "x")
         return Chunk(x, None, column, count)
 
+    def _prepare(self, tile: int) -> None:
+        self.producers.tile = tile
+        self.producers.prepare([(self.logits, _ACCESS)])
+
     def _raw(self, column: ir.Value, count: ir.Value) -> ir.Value:
         b = self.b
         if self.tile is None:
             return self.producers.raw_piece(self.logits, _ACCESS, column, count, NEG_INF)
         offset = b.op(arith.subi, column, self.start, name="offset")
         return slice_of(b, self.tile, offset, self.chunk, "logits_chunk")
+
+
+class ListChunks:
+    """The first `number` elements of a list in global memory, which starts at `offset` and has `dtype`, in chunks."""
+
+    def __init__(self, b: Builder, memory: ir.Value, offset: ir.Value, number: ir.Value, chunk: int):
+        self.b, self.memory, self.offset, self.number, self.chunk = b, memory, offset, number, chunk
+        self.dtype = ir.MemRefType(memory.type).element_type
+
+    def each(
+        self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
+    ) -> list[ir.Value]:
+        """As of a row; a chunk's column is its place in the list."""
+        b = self.b
+        size = b.index(self.chunk, "chunk")
+        return b.for_(
+            b.index(0), self.number, size, carried, lambda place, *values: body(self.at(place), *values),
+            induction="place", about=about,
+        )  # fmt: skip
+
+    def at(self, place: ir.Value) -> Chunk:
+        """The chunk that starts at a place."""
+        b = self.b
+        left = b.op(arith.subi, self.number, place, name="left")
+        count = b.op(arith.minsi, left, b.index(self.chunk), name="count")
+        raw = b.build(
+            TILE.classes["Load"], self.memory, b.op(arith.addi, self.offset, place, name="list_offset"), count,
+            results=[tile_type(self.chunk, self.dtype)], pad=ir.FloatAttr.get(b.f32_type, NEG_INF), name="listed_raw",
+        ).value  # fmt: skip
+        is_wide = str(self.dtype) == "f32"
+        x = raw if is_wide else b.op(arith.extf, tile_type(self.chunk, b.f32_type), raw, name="listed")
+        return Chunk(x, raw, place, count)
 
 
 def length_of(tile: ir.Value) -> int:

@@ -50,6 +50,7 @@ class Site:
       rows: how many rows there are, known at launch only; they are dealt out to the cores.
       tile: elements of a row to handle at a time, where a lowering goes in chunks.
       candidate: the sizes that are tried; `tile` is its own or that of the pass option.
+      parts: how many cores are to share a row; None: as the lowering sees fit.
       remarks: sentences on what was decided and why, for `explain`.
     """
 
@@ -59,6 +60,7 @@ class Site:
     target: Target
     tile: int
     candidate: Candidate = Candidate()
+    parts: int | None = None
     rows: ir.Value | None = None
     remarks: list[str] = field(default_factory=list)
 

@@ -18,7 +18,7 @@ func.func @returns_more(%x: tensor<2x8xf32>, %k: tensor<2xi32>) -> (tensor<2x8xf
 
 // Counts are float32 sums of ones: exact up to 2^24.
 func.func @too_long(%x: tensor<2x16777217xf32>, %k: tensor<2xi32>) -> tensor<2x16777217xf32> attributes {ascend.kernel} {
-  // expected-error@below {{generated for a fixed row length of 1 to 16777216}}
+  // expected-error@below {{generated for a fixed row length of 1 to 1048576}}
   %0 = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x16777217xf32>, tensor<2xi32>) -> tensor<2x16777217xf32>
   return %0 : tensor<2x16777217xf32>
 }

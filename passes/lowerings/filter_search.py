@@ -1,0 +1,406 @@
+"""The two thresholds of the filter by search, for any k and p, by one core.
+
+Both are the smallest value `v` of the row above which there is too little: the elements `> v` count fewer than k, or
+weigh less than what the nucleus needs. The search goes from the large end:
+
+1. *A bound.* 1024 elements, evenly spread over the row, give a value that `v` is hardly below.
+2. *A list.* One pass over the row packs the elements that reach the bound into global memory, in order. If it turns out
+   that `v` is below the bound after all, the pass is made again without one.
+3. *Narrowing.* While the list is longer than one tile, a pivot splits it: the side without `v` is dropped; what is above
+   is remembered as one number.
+4. *Bisection* over what is left, which stays in the unified buffer, on order-preserving keys.
+
+The mass of the row, which top-p refers to, comes from one pass: in units of 1024 elements, each relative to its own
+maximum. Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits
+of a result do not depend on the batch, on the number of cores or on how long the row's chunks are.
+
+Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest, survives,
+and switches top-p off, as an infinite maximum does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+from jascend.dialect import TILE
+
+from ..builder import Builder, tile_type
+from .keys import Keys
+from .row_chunks import NEG_INF, Chunk, ListChunks, RowChunks, length_of, with_slice
+
+UNIT = 1024  # elements: of one sum of weights, fixed by the numerics and not by the mapping
+SEARCHED = 8192  # elements of the row in one go
+LIST_TILE = 8192  # elements of a list in one go: fixed by the numerics too
+MAX_VOCABULARY = 1 << 20
+
+_RUNS, _RUN = 64, 16  # of the sample
+_SAMPLE = _RUNS * _RUN
+_LOWEST = -3.0e38  # stands for the maximum of a unit that has none
+_UNDERFLOW = -87.33654  # the exponential of less is 0
+_REACH = 32.0  # how far below the maximum the bound of top-p is looked for
+_STEPS = 8  # halvings of that distance
+_SIGMAS = 4.0
+
+Weight = Callable[[ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class _List:
+    """Elements in global memory: where they start, how many they are (index)."""
+
+    offset: ir.Value
+    number: ir.Value
+
+
+class ThresholdSearch:
+    """The search in the rows of one kernel. The insertion point at construction is the kernel's start; `chunk` elements
+    of a row are handled at a time."""
+
+    def __init__(self, b: Builder, keys: Keys, element: ir.Type, vocabulary: int, has_k: bool):
+        self.b, self.keys, self.vocabulary = b, keys, vocabulary
+        self.is_long = vocabulary > LIST_TILE
+        self.capacity = -(-vocabulary // 64) * 64
+        memory = ir.MemRefType.get(
+            [ir.ShapedType.get_dynamic_size(), 3 * self.capacity], element, memory_space=ir.StringAttr.get("gm")
+        )
+        build = TILE.classes["Workspace"].build
+        self.memory = build(results=[memory], elements=3 * self.capacity, per="core", name="lists_of_row", loc=b.loc()).memory
+        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]
+        base = b.op(arith.muli, core, b.index(3 * self.capacity), name="own_lists")
+        self.places = [b.op(arith.addi, base, b.index(i * self.capacity)) for i in range(3)]
+        self.order = None
+        if has_k and self.is_long:
+            self.order = b.build(TILE.classes["Iota"], results=[tile_type(_SAMPLE, b.i32_type)], name="sample_order").value
+
+    def thresholds(self, row: RowChunks, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        """The smallest value that stays, and how many of the elements equal to it go (f32)."""
+        b = self.b
+        sample = row.sample(_RUNS, _RUN) if self.is_long else None
+        source, floor = row, None
+        if k is not None:
+            source, floor = self._top_k(row, sample, k)
+        if p is None:
+            return floor, b.f32(0.0)
+        return self._top_p(source, sample, p, floor)
+
+    # -- top-k --------------------------------------------------------------------------------------------------
+
+    def _top_k(self, row: RowChunks, sample: ir.Value | None, k: ir.Value) -> tuple[ListChunks, ir.Value]:
+        """A list that has all that top-k keeps, and the k-th largest element, -inf where top-k is off."""
+        b = self.b
+        enabled = b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)), name="top_k_enabled")
+        wanted = b.op(arith.index_cast, b.index_type, b.select(enabled, k, b.i32(self.vocabulary)), name="wanted")
+        low, pivot = self._bracket(sample, k, enabled)
+
+        def too_few(low, number):
+            return b.cmpi("slt", number, wanted, "too_few")
+
+        def collect(low, number):
+            return [b.f32(NEG_INF), self._collect(row, "UGE", low, self.places[0], "The elements that reach the bound.")]
+
+        _, number = b.while_(
+            [("bound", low), ("number", b.index(0))], too_few, collect,
+            about="All elements that the k-th largest can be; without a bound, should the sample's be too high.",
+        )  # fmt: skip
+        survivors = _List(self.places[0], number)
+
+        def kth():
+            need = b.op(arith.sitofp, b.f32_type, k, name="wanted_count")
+            infinity = self.keys.constant(float("inf"))
+            key, above, _ = self._smallest(
+                survivors, (self.places[1], self.places[2]), need, self.keys.constant(NEG_INF), infinity, pivot, None
+            )
+            value = self.keys.value(key, "kth")
+            # More NaN than k: the k-th largest is one of them.
+            return [b.select(b.cmpf("OLT", above, need), value, b.f32(NEG_INF), "floor")]
+
+        (floor,) = b.if_(enabled, ["floor"], kth, lambda: [b.f32(NEG_INF)], types=[b.f32_type], about="Top-k.")
+        return self._chunks(survivors), floor
+
+    def _bracket(self, sample: ir.Value | None, k: ir.Value, enabled: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Values that the k-th largest is hardly below, and hardly above, by its rank in the sample."""
+        b = self.b
+        if sample is None:
+            return b.f32(NEG_INF), b.f32(float("inf"))
+        pairs = tile_type(2 * _SAMPLE, b.f32_type)
+        pairs = b.build(TILE.classes["Sort"], sample, self.order, results=[pairs], run=_SAMPLE, name="sorted_sample").pairs
+        types = [sample.type, self.order.type]
+        ranked = b.build(TILE.classes["Unpack"], pairs, results=types, name="ranked_sample").values
+        rank = b.op(arith.mulf, b.op(arith.sitofp, b.f32_type, k), b.f32(_SAMPLE / self.vocabulary), name="rank")
+        root = math.sqrt(b.splat(b.select(enabled, rank, b.f32(0.0)), 8), loc=b.loc("root"))
+        root = self._extract(root, b.index(0), "root")
+        margin = b.op(arith.addf, b.op(arith.mulf, root, b.f32(_SIGMAS)), b.f32(2.0), name="margin")
+
+        def at(rank, inside, name):
+            place = b.op(arith.index_cast, b.index_type, b.op(arith.fptosi, b.i32_type, rank))
+            place = b.select(inside, place, b.index(0))
+            return self._extract(ranked, place, name)
+
+        lower, upper = b.op(arith.addf, rank, margin, name="lower_rank"), b.op(arith.subf, rank, margin, name="upper_rank")
+        has_lower = b.op(arith.andi, enabled, b.cmpf("OLT", lower, b.f32(_SAMPLE - 1)), name="has_lower")
+        has_upper = b.op(arith.andi, enabled, b.cmpf("OGE", upper, b.f32(0.0)), name="has_upper")
+        low = b.select(has_lower, at(lower, has_lower, "lower"), b.f32(NEG_INF), "bound")
+        high = b.select(has_upper, at(upper, has_upper, "upper"), b.f32(float("inf")), "pivot")
+        return low, high
+
+    # -- top-p --------------------------------------------------------------------------------------------------
+
+    def _top_p(self, source, sample, p: ir.Value, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        """The nucleus: its smallest value, and how many of the elements equal to it go."""
+        b = self.b
+        rest = b.op(arith.subf, b.f32(1.0), p, name="one_minus_p")
+        maximum, total = self._mass(source, floor)
+        cut_off = b.f32(NEG_INF) if floor is None else floor
+        # NaN and infinities make the mass NaN; without a finite element it is 0.
+        active = b.op(arith.andi, b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OGE", rest, b.f32(0.0)), name="top_p_enabled")
+
+        def underflow():
+            bound = b.op(arith.addf, maximum, b.f32(_UNDERFLOW), name="underflow")
+            return [b.select(b.cmpf("OGT", bound, cut_off), bound, cut_off, "cut"), b.f32(0.0)]
+
+        def nucleus():
+            zero_target = b.cmpf("OEQ", rest, b.f32(0.0), "keeps_all")
+            return b.if_(
+                zero_target, ["cut", "removed"], underflow,
+                lambda: self._nucleus(source, sample, maximum, total, rest, cut_off), types=[b.f32_type] * 2,
+            )  # fmt: skip
+
+        return tuple(
+            b.if_(active, ["cut", "removed"], nucleus, lambda: [cut_off, b.f32(0.0)], types=[b.f32_type] * 2, about="Top-p.")
+        )
+
+    def _mass(self, source, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        """The maximum of the survivors of top-k, and the sum of their weights relative to it."""
+        b = self.b
+        units = max(64, 1 << (-(-self.vocabulary // UNIT) - 1).bit_length())
+
+        def body(chunk: Chunk, maxima, sums):
+            x, lanes = chunk.x, length_of(chunk.x)
+            if floor is not None:
+                # Unordered: NaN stays, and shows in the sum.
+                survives = b.cmpf("UGE", x, b.splat(floor, lanes), "survives")
+                x = b.select(survives, x, b.splat(b.f32(NEG_INF), lanes), "survivors")
+            count = lanes // UNIT
+            unit_type = tile_type(count, b.f32_type)
+            highest = b.build(TILE.classes["Reduce"], x, results=[unit_type], kind="max", group=UNIT, name="unit_maxima").value
+            highest = b.op(arith.maximumf, highest, b.splat(b.f32(_LOWEST), count), name="unit_maxima")
+            shift = b.op(arith.negf, highest, name="shift")
+            shift = b.build(TILE.classes["Broadcast"], shift, results=[x.type], width=UNIT, name="shifts").value
+            weights = b.exp(b.op(arith.addf, x, shift, name="shifted"), "weights")
+            mass = b.build(TILE.classes["Reduce"], weights, results=[unit_type], kind="add", group=UNIT, name="unit_sums").value
+            unit = b.op(arith.shrsi, chunk.column, b.index(UNIT.bit_length() - 1), name="unit")
+            return [with_slice(b, maxima, highest, unit, "maxima"), with_slice(b, sums, mass, unit, "sums")]
+
+        carried = [("maxima", b.splat(b.f32(_LOWEST), units)), ("sums", b.splat(b.f32(0.0), units))]
+        maxima, sums = source.each(carried, body, "Weights in units of 1024, each relative to its own maximum.")
+        maximum = self._reduced("max", maxima, "maximum")
+        shift = b.op(arith.negf, maximum, name="minus_maximum")
+        scales = b.exp(b.op(arith.addf, maxima, b.splat(shift, units), name="shifted"), "scales")
+        return maximum, self._reduced("add", b.op(arith.mulf, sums, scales, name="scaled_sums"), "total")
+
+    def _nucleus(self, source, sample, maximum, total, rest, floor) -> list[ir.Value]:
+        b, keys = self.b, self.keys
+        target = b.op(arith.mulf, rest, total, name="target")
+        need = b.op(arith.subf, total, target, name="needed")
+        shift = b.op(arith.negf, maximum, name="minus_maximum")
+
+        def weight(x):
+            return b.exp(b.op(arith.addf, x, b.splat(shift, length_of(x)), name="shifted"), "weights")
+
+        bound = floor if sample is None else self._lower_bound(sample, weight, maximum, target, floor)
+
+        def too_light(bound, number, mass):
+            # Without a bound it cannot be: the sums are those of the same elements.
+            tried = b.cmpi("sgt", number, b.index(0))
+            given_up = b.op(arith.andi, tried, b.cmpf("OEQ", bound, b.f32(float("inf"))))
+            return b.op(arith.andi, b.cmpf("OLT", mass, need), b.op(arith.xori, given_up, self._true()), name="too_light")
+
+        def collect(bound, number, mass):
+            last = b.cmpf("OLE", bound, floor)
+            number = self._collect(source, "OGE", bound, self.places[1], "The elements that reach the bound.")
+            mass = self._measure(_List(self.places[1], number), None, weight, "Their mass.")
+            following = b.select(last, b.f32(float("inf")), floor, "bound")
+            return [following, number, mass]
+
+        _, number, _ = b.while_(
+            [("bound", bound), ("number", b.index(0)), ("mass", b.f32(NEG_INF))], too_light, collect,
+            about="All elements that the nucleus can have; without a bound, should the sample's be too high.",
+        )  # fmt: skip
+        lowest = b.op(arith.subi, keys.of(floor, "floor"), b.i32(1), name="below_all")
+        highest = keys.of(maximum, "maximum")
+        pivot = b.op(arith.subf, maximum, b.f32(2.0), name="pivot")
+        candidates = _List(self.places[1], number)
+        spare = self.places[2], self.places[1]
+        key, above, listed = self._smallest(candidates, spare, need, lowest, highest, pivot, weight)
+        smallest = keys.value(key, "smallest")
+        return [smallest, self._removed(smallest, need, above, listed, weight)]
+
+    def _lower_bound(self, sample, weight: Weight, maximum, target, floor) -> ir.Value:
+        """A value that the smallest of the nucleus is hardly below: the mass below it, by the sample, stays under the target
+        with some standard deviations to spare."""
+        b = self.b
+        survives = b.cmpf("OGE", sample, b.splat(floor, _SAMPLE), "survives")
+        weights = b.select(survives, weight(sample), b.splat(b.f32(0.0), _SAMPLE), "sample_weights")
+        squares = b.op(arith.mulf, weights, weights, name="sample_squares")
+        share = b.op(arith.mulf, target, b.f32(_SAMPLE / self.vocabulary), name="sample_target")
+        low = b.op(arith.subf, maximum, b.f32(_REACH), name="lowest")
+
+        def halve(_, low, step):
+            middle = b.op(arith.addf, low, step, name="middle")
+            below = b.cmpf("OLT", sample, b.splat(middle, _SAMPLE), "below")
+            zeros = b.splat(b.f32(0.0), _SAMPLE)
+            mass = self._reduced("add", b.select(below, weights, zeros, "weights_below"), "mass_below")
+            spread = self._reduced("add", b.select(below, squares, zeros, "squares_below"), "squares")
+            left = b.op(arith.subf, share, mass, name="to_spare")
+            enough = b.cmpf(
+                "OGE", b.op(arith.mulf, left, left), b.op(arith.mulf, spread, b.f32(_SIGMAS * _SIGMAS)), "enough"
+            )
+            fits = b.op(arith.andi, b.cmpf("OGE", left, b.f32(0.0)), enough, name="fits")
+            return [b.select(fits, middle, low, "low"), b.op(arith.mulf, step, b.f32(0.5), name="step")]
+
+        low, _ = b.for_(
+            b.index(0), b.index(_STEPS), b.index(1), [("low", low), ("step", b.f32(_REACH / 2))], halve,
+            induction="round", about="A bound by the sample: its mass below must stay under the target.",
+        )  # fmt: skip
+        return b.select(b.cmpf("OGT", low, floor), low, floor, "bound")
+
+    def _removed(self, smallest, need, above, listed: _List, weight: Weight) -> ir.Value:
+        """How many of the elements equal to the smallest value go: as many of them stay as are needed, at least one."""
+        b = self.b
+        equal = self._count(listed, "OEQ", smallest)
+        each = self._extract(weight(b.splat(smallest, 8)), b.index(0), "weight")
+        quotient = b.op(arith.divf, b.op(arith.subf, need, above), each, name="quotient")
+        quotient = b.select(b.cmpf("OLT", quotient, equal), quotient, equal, "quotient")
+        whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, quotient), name="whole")
+        more = b.op(arith.addf, whole, b.f32(1.0))
+        stay = b.select(b.cmpf("OLT", whole, quotient), more, whole, "stay")
+        stay = b.select(b.cmpf("OGT", stay, b.f32(1.0)), stay, b.f32(1.0), "stay")
+        return b.op(arith.subf, equal, stay, name="removed")
+
+    # -- the search in a list -----------------------------------------------------------------------------------
+
+    def _smallest(self, listed: _List, spare: tuple, need, low, high, pivot, weight: Weight | None):
+        """The key of the smallest value above which the list has less than `need`: elements, or weight.
+
+        Args:
+          spare: where shorter lists go; `listed` stays as it is unless it is one of them.
+          low, high: keys; the value is above the one and at most the other.
+          pivot: the value that a list that is too long is split at first.
+
+        Returns: the key; how much is above; and a list with all elements that have this key.
+        """
+        b, keys = self.b, self.keys
+
+        def too_long(offset, other, then, number, above, low, high, pivot):
+            wide = b.cmpi("sgt", high, b.op(arith.addi, low, b.i32(1)))
+            return b.op(arith.andi, b.cmpi("sgt", number, b.index(LIST_TILE)), wide, name="too_long")
+
+        def narrow(offset, other, then, number, above, low, high, pivot):
+            bound = keys.value(pivot, "pivot_value")
+            beyond = self._measure(_List(offset, number), bound, weight, "How much is above the pivot.")
+            beyond = b.op(arith.addf, above, beyond, name="beyond")
+            upper = b.cmpf("OLT", beyond, need, "is_at_most_pivot")
+            source = self._chunks(_List(offset, number))
+
+            def keep(predicate):
+                return lambda: [self._collect(source, predicate, bound, other, "The side that has it.")]
+
+            (number,) = b.if_(upper, ["number"], keep("OLE"), keep("UGT"), types=[b.index_type])
+            low, high = b.select(upper, low, pivot, "low_key"), b.select(upper, pivot, high, "high_key")
+            return [other, then, other, number, b.select(upper, beyond, above, "above"), low, high, keys.middle(low, high)]
+
+        other, then = spare
+        # The first pivot must be inside.
+        first = keys.of(pivot, "pivot")
+        inside = b.op(arith.andi, b.cmpi("sgt", first, low), b.cmpi("slt", first, high))
+        first = b.select(inside, first, keys.middle(low, high), "pivot_key")
+        carried = [
+            ("list", listed.offset), ("other", other), ("then", then), ("number", listed.number), ("above", b.f32(0.0)),
+            ("low_key", low), ("high_key", high), ("pivot_key", first),
+        ]  # fmt: skip
+        offset, _, _, number, above, low, high, _ = b.while_(
+            carried, too_long, narrow, about="A list longer than one tile: split at a pivot, the side that has the value is kept."
+        )
+        left = _List(offset, number)
+        chunk = self._chunks(left).at(b.index(0))
+        x = chunk.x
+        measured = b.splat(b.f32(1.0), LIST_TILE, "ones") if weight is None else weight(x)
+
+        def enough_above(middle):
+            bound = keys.value(middle, "bound")
+            hits = b.select(
+                b.cmpf("UGT", x, b.splat(bound, LIST_TILE), "above_bound"), measured, b.splat(b.f32(0.0), LIST_TILE), "hits"
+            )
+            beyond = b.op(arith.addf, above, self._reduced("add", hits, "beyond"), name="beyond")
+            return b.cmpf("OGE", beyond, need, "enough_above")
+
+        _, key = keys.bisect(low, high, enough_above, ("low_key", "high_key"), "The smallest value above which is too little.")
+        value = keys.value(key, "found")
+        above = b.op(arith.addf, above, self._measure(left, value, weight, "How much is above it."), name="above")
+        return key, above, left
+
+    # -- passes -------------------------------------------------------------------------------------------------
+
+    def _chunks(self, listed: _List) -> ListChunks:
+        return ListChunks(self.b, self.memory, listed.offset, listed.number, LIST_TILE)
+
+    def _collect(self, source, predicate: str, bound: ir.Value, offset: ir.Value, about: str) -> ir.Value:
+        """Packs what compares so with a bound into a list; how long that gets."""
+        b = self.b
+
+        def body(chunk: Chunk, number):
+            mask = b.cmpf(predicate, chunk.x, b.splat(bound, length_of(chunk.x)), "reaches")
+            values = chunk.x if chunk.raw is None else chunk.raw
+            packed = b.build(TILE.classes["Compress"], values, mask, results=[values.type, b.index_type], name="packed")
+            # Where -inf is packed, so are the lanes behind the last element.
+            kept = b.op(arith.minsi, packed.kept, chunk.count, name="kept")
+
+            def store():
+                b.build(TILE.classes["Store"], packed.value, self.memory, b.op(arith.addi, offset, number), kept)
+                return []
+
+            b.if_(b.cmpi("sgt", kept, b.index(0)), [], store)
+            return [b.op(arith.addi, number, kept, name="number")]
+
+        return source.each([("number", b.index(0))], body, about)[0]
+
+    def _measure(self, listed: _List, bound: ir.Value | None, weight: Weight | None, about: str) -> ir.Value:
+        """How much of a list is above a bound (f32): elements, or weight."""
+        b = self.b
+
+        def body(chunk: Chunk, total):
+            x, lanes = chunk.x, length_of(chunk.x)
+            measured = b.splat(b.f32(1.0), lanes, "ones") if weight is None else weight(x)
+            if bound is not None:
+                above = b.cmpf("UGT", x, b.splat(bound, lanes), "above_bound")
+                measured = b.select(above, measured, b.splat(b.f32(0.0), lanes), "hits")
+            return [b.op(arith.addf, total, self._reduced("add", measured, "chunk_total"), name="amount")]
+
+        return self._chunks(listed).each([("amount", b.f32(0.0))], body, about)[0]
+
+    def _count(self, listed: _List, predicate: str, bound: ir.Value) -> ir.Value:
+        b = self.b
+
+        def body(chunk: Chunk, total):
+            lanes = length_of(chunk.x)
+            mask = b.cmpf(predicate, chunk.x, b.splat(bound, lanes), "equal")
+            hits = b.select(mask, b.splat(b.f32(1.0), lanes, "ones"), b.splat(b.f32(0.0), lanes), "equal_ones")
+            return [b.op(arith.addf, total, self._reduced("add", hits, "chunk_equal"), name="equal_count")]
+
+        return self._chunks(listed).each([("equal_count", b.f32(0.0))], body, "How many elements equal it.")[0]
+
+    def _reduced(self, kind: str, x: ir.Value, name: str) -> ir.Value:
+        """The one result of a reduction of a tile, on the scalar unit."""
+        b, lanes = self.b, length_of(x)
+        value = b.build(TILE.classes["Reduce"], x, results=[tile_type(1, b.f32_type)], kind=kind, group=lanes, name=name).value
+        return self._extract(value, b.index(0), name)
+
+    def _extract(self, tile: ir.Value, position: ir.Value, name: str) -> ir.Value:
+        return self.b.build(TILE.classes["Extract"], tile, position, results=[self.b.f32_type], name=name).scalar
+
+    def _true(self) -> ir.Value:
+        return arith.constant(ir.IntegerType.get_signless(1), True, loc=self.b.loc())
