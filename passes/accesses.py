@@ -11,7 +11,7 @@ one iteration to the next they change places. `Access.turn` says which half an a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith
@@ -42,6 +42,8 @@ class Access:
     end: int
     writes: bool
     turn: Turn | None = None  # then start and end are those in the first half
+    known: bool = True  # otherwise the bytes are somewhere between start and end
+    operand: str = ""
 
     @property
     def in_global_memory(self) -> bool:
@@ -67,10 +69,23 @@ def accesses(op: ir.Operation) -> list[Access]:
         if value is None:
             continue
         touched = operand.touched(op.opview) if operand.touched else None
-        found.append(_access(value, operand.role in ("out", "inout"), touched))
+        access = replace(_access(value, operand.role in ("out", "inout"), touched), operand=operand.name)
+        found.append(access)
         if operand.role == "inout":
-            found.append(_access(value, False, touched))
+            found.append(replace(access, writes=False))
     return found
+
+
+def may_coincide(op: ir.Operation, operand: str) -> bool:
+    """Whether the buffer that an op writes may be, exactly, that of an operand: each repeat writes what it alone reads."""
+    definition = ASCENDC.by_name[op.name]
+    if operand not in definition.in_place:
+        return False
+    if "strides" not in op.attributes:
+        return True
+    strides = op.opview.strides
+    half, position = len(strides) // 2, [o.name for o in definition.operands].index(operand)
+    return (strides[0], strides[half]) == (strides[position], strides[half + position])
 
 
 def root_of(value: ir.Value) -> ir.Value:
@@ -84,7 +99,7 @@ def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
     root = root_of(value)
     if not is_unified_buffer(root):
         return Access(root, 0, 1, writes)
-    start, turn = 0, None
+    start, turn, known = 0, None, True
     end = buffer_bytes(value) if touched is None else touched
     while value != root:
         view = value.owner.opview
@@ -96,9 +111,9 @@ def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
         elif halves is not None and turn is None:
             turn = halves
         else:  # anywhere in what it is a view of
-            start, end, turn = 0, buffer_bytes(view.buffer), None
+            start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
         value = view.buffer
-    return Access(root, start, end, writes, turn)
+    return Access(root, start, end, writes, turn, known)
 
 
 def constant_index(value: ir.Value) -> int | None:

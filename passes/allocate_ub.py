@@ -37,7 +37,7 @@ from jascend.backends.ascend.targets import TARGETS
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes
 
-from .accesses import VIEW
+from .accesses import VIEW, may_coincide
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
@@ -174,10 +174,10 @@ class _Lives:
         if result is None or user.operands[0] != result.op.results[0]:
             return
         position = self.positions[user]
+        apart = {b for i, b in used.items() if not may_coincide(user, definition.operands[i].name)}
         for index, buffer in used.items():
-            name = definition.operands[index].name if index < len(definition.operands) else ""
             whole = buffer is not result and user.operands[index] == buffer.op.results[0] and buffer.size == result.size
-            if whole and name in definition.in_place and buffer.last == position == result.first:
+            if whole and buffer not in apart and buffer.last == position == result.first:
                 buffer.exactly.add(result)
                 result.exactly.add(buffer)
 

@@ -31,7 +31,8 @@ def interpreted(text: str, inputs: Sequence[np.ndarray], cores: int = 1) -> list
 def source(text: str, target: str) -> emitter.KernelSource:
     """The Ascend C of the kernel `@k`."""
     with jascend.dialect.make_context():
-        passes = f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync"
+        at = f"{{target={target}}}"
+        passes = f"lower-to-ascendc{at},allocate-ub{at},insert-sync,verify-ascendc{at}"
         module = run_pipeline(ir.Module.parse(text), passes)
         op = next(op.operation for op in module.body.operations if KERNEL in op.operation.attributes)
         return emitter.emit(op, target=target, title="k")

@@ -33,7 +33,10 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
 def _kernel_stages(target: str, candidate: int) -> dict[str, str]:
     return {
         "tile": f"lower-to-tile{{target={target} candidate={candidate}}},pipeline-loads{{target={target}}}",
-        "ascendc": f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync",
+        "ascendc": (
+            f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync,"
+            f"verify-ascendc{{target={target}}}"
+        ),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jascend.backends.ascend.instructions import ANY
 from mlir import ir
 
 from ..definition import Operand, VerifyError
@@ -9,9 +10,6 @@ from ..definition import Operand, VerifyError
 BLOCK = 32  # bytes: the unit of UB addresses and of DataCopy
 REPEAT = 256  # bytes a vector instruction handles in one repeat
 MAX_REPEATS = 255
-
-FLOATS = ("f32", "f16")
-INTS = ("i32", "i16")
 
 DST = Operand("dst", "memref", "written", role="out")
 SRC = Operand("src", "memref", "read", role="in")
@@ -81,6 +79,18 @@ def elements_of(op, allowed: tuple[str, ...], *names: str) -> None:
             raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}")
 
 
+def takes(op, *names: str) -> None:
+    """The rule for the elements of a computing op, on one product or another."""
+    elements_of(op, ANY.elements[op.operation.name.partition(".")[2]], *names)
+
+
+def same_elements(op, *names: str) -> None:
+    """Whether buffers hold the same as 'dst'."""
+    for name in names:
+        if element_of(getattr(op, name)) != element_of(op.dst):
+            raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+
+
 def same_lengths(op, *names: str) -> int:
     lengths = {name: buffer_length(getattr(op, name)) for name in names}
     if len(set(lengths.values())) > 1:
@@ -88,15 +98,13 @@ def same_lengths(op, *names: str) -> int:
     return lengths[names[0]]
 
 
-def elementwise(*sources: str, allowed: tuple[str, ...] = FLOATS):
+def elementwise(*sources: str):
     """The rule of elementwise ops: one element type, one length."""
 
     def verify(op) -> None:
         in_space(op, dst="ub", **{name: "ub" for name in sources})
-        elements_of(op, allowed, "dst")
-        for name in sources:
-            if element_of(getattr(op, name)) != element_of(op.dst):
-                raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+        takes(op, "dst")
+        same_elements(op, *sources)
         same_lengths(op, "dst", *sources)
 
     return verify

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mlir import ir
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
-from .common import DST, MAX_REPEATS, SRC, buffer_length, element_of, elements_of, in_space
+from .common import DST, MAX_REPEATS, SRC, buffer_length, element_of, in_space, takes
 
 
 def _verify_block_reduce(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, ("f32",), "dst", "src")
+    takes(op, "dst", "src")
     if not 1 <= op.repeat <= MAX_REPEATS:
         raise VerifyError(f"'repeat' must be 1 to {MAX_REPEATS}, got {op.repeat}")
     if op.repeat * 64 > buffer_length(op.src) or op.repeat * 8 > buffer_length(op.dst):
@@ -22,7 +22,7 @@ def _verify_block_reduce(op) -> None:
 
 def _verify_whole_reduce(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, ("f32",), "dst", "src")
+    takes(op, "dst", "src")
     if not 1 <= op.repeat <= MAX_REPEATS:
         raise VerifyError(f"'repeat' must be 1 to {MAX_REPEATS}, got {op.repeat}")
     if not 1 <= op.mask <= 64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, VerifyError
-from .common import DST, MAX_REPEATS, SRC, SRC0, SRC1, buffer_length, elements_of, in_space, same_lengths
+from .common import DST, MAX_REPEATS, SRC, SRC0, SRC1, buffer_length, in_space, same_lengths, takes
 
 _LANES = 8  # float32 elements of a block
 _REPEAT = 64  # of a repeat
@@ -16,7 +16,7 @@ def _verify_repeat(op, count: int) -> None:
 
 def _verify_block_sum_first(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, ("f32",), "dst", "src")
+    takes(op, "dst", "src")
     _verify_repeat(op, buffer_length(op.src))
     sums = buffer_length(op.src) // _LANES
     if buffer_length(op.dst) != sums:
@@ -27,7 +27,7 @@ def _verify_block_sum_first(op) -> None:
 
 def _verify_add_lane(op) -> None:
     in_space(op, dst="ub", src0="ub", src1="ub")
-    elements_of(op, ("f32",), "dst", "src0", "src1")
+    takes(op, "dst", "src0", "src1")
     _verify_repeat(op, same_lengths(op, "dst", "src0", "src1"))
     if not 0 <= op.lane < _LANES:
         raise VerifyError(f"'lane' must be 0 to {_LANES - 1}, got {op.lane}")

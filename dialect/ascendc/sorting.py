@@ -15,12 +15,12 @@ from .common import (
     elements_of,
     in_space,
     mask_fits,
+    same_elements,
     same_lengths,
+    takes,
 )
 
 MAX_LIST = 4095  # pairs of one list of MrgSort
-_WIDE = ("f32", "i32")
-_MOVED = (*_WIDE, "f16", "bf16", "i16")
 _PARTS = {1: 2, 2: 2, 3: 4, 4: 4, 5: 4, 6: 4}  # what a constant pattern keeps: one element of so many
 
 
@@ -31,7 +31,7 @@ def _repeats(count: int) -> None:
 
 def _verify_sort32(op) -> None:
     in_space(op, dst="ub", scores="ub", indices="ub")
-    elements_of(op, ("f32",), "dst", "scores")
+    takes(op, "dst", "scores")
     elements_of(op, ("i32",), "indices")
     count = same_lengths(op, "scores", "indices")
     if count % 32 or buffer_length(op.dst) != 2 * count:
@@ -41,7 +41,7 @@ def _verify_sort32(op) -> None:
 
 def _verify_mrg_sort(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, ("f32",), "dst", "src")
+    takes(op, "dst", "src")
     if not 2 <= op.ways <= 4:
         raise VerifyError(f"'ways' must be 2 to 4, got {op.ways}")
     if not 1 <= op.run <= MAX_LIST:
@@ -60,7 +60,7 @@ def _verify_mrg_sort_lists(op) -> None:
     if op.src3 is not None and op.src2 is None:
         raise VerifyError("'src3' without 'src2'")
     in_space(op, dst="ub", **dict.fromkeys(names, "ub"))
-    elements_of(op, ("f32",), "dst", *names)
+    takes(op, "dst", *names)
     for name in names:
         pairs, odd = divmod(buffer_length(getattr(op, name)), 2)
         if odd or not 1 <= pairs <= MAX_LIST:
@@ -72,16 +72,15 @@ def _verify_mrg_sort_lists(op) -> None:
 
 def _verify_gather_mask(op) -> None:
     in_space(op, dst="ub", src="ub", pattern="ub")
-    elements_of(op, _MOVED, "dst", "src")
-    if element_of(op.dst) != element_of(op.src):
-        raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
+    takes(op, "dst")
+    same_elements(op, "src")
     same_lengths(op, "dst", "src")
     mask_fits(op.pattern, op.src)
 
 
 def _verify_gather_pattern(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, _MOVED, "dst", "src")
+    takes(op, "dst", "src")
     if element_bytes_of(op.dst) != element_bytes_of(op.src):
         raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
     if op.pattern not in _PARTS:
@@ -95,9 +94,8 @@ def _verify_gather_pattern(op) -> None:
 
 def _verify_moved(op) -> None:
     in_space(op, dst="ub", src="ub", offsets="ub")
-    elements_of(op, _MOVED, "dst", "src")
-    if element_of(op.dst) != element_of(op.src):
-        raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
+    takes(op, "dst")
+    same_elements(op, "src")
     elements_of(op, ("i32",), "offsets")
 
 

@@ -7,15 +7,13 @@ from mlir import ir
 from ..definition import Attribute, Op, Operand, VerifyError
 from .common import (
     BLOCK,
-    FLOATS,
-    INTS,
     MAX_REPEATS,
     REPEAT,
     buffer_bytes,
     element_bytes_of,
-    element_of,
-    elements_of,
     in_space,
+    same_elements,
+    takes,
 )
 
 _BLOCKS = REPEAT // BLOCK  # of a repeat
@@ -50,13 +48,11 @@ def _operands(*names: str) -> tuple[Operand, ...]:
     )  # fmt: skip
 
 
-def _verify_strided(*names: str, allowed: tuple[str, ...]):
+def _verify_strided(*names: str):
     def verify(op) -> None:
         in_space(op, **dict.fromkeys(names, "ub"))
-        elements_of(op, allowed, "dst")
-        for name in names[1:]:
-            if element_of(getattr(op, name)) != element_of(op.dst):
-                raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+        takes(op, "dst")
+        same_elements(op, *names[1:])
         lanes = REPEAT // element_bytes_of(op.dst)
         if not 1 <= op.mask <= lanes:
             raise VerifyError(f"'mask' must be 1 to {lanes} elements, got {op.mask}")
@@ -80,24 +76,24 @@ def _attributes(strides: str) -> tuple[Attribute, ...]:
     )
 
 
-def _binary(name: str, api: str, allowed: tuple[str, ...] = FLOATS + INTS) -> Op:
+def _binary(name: str, api: str) -> Op:
     names = ("dst", "src0", "src1")
     return Op(
         f"{name}_strided",
         f"`{api}(dst, src0, src1, mask, repeat, {{strides}})`.",
         operands=_operands(*names),
         attributes=_attributes("of dst, src0, src1"),
-        verify=_verify_strided(*names, allowed=allowed),
+        verify=_verify_strided(*names),
         side_effects=True,
         pipe="V",
+        in_place=names[1:],
     )
 
 
 def _verify_brcb(op) -> None:
     in_space(op, dst="ub", src="ub")
-    elements_of(op, ("f32", "i32", "f16", "bf16", "i16"), "dst")
-    if element_of(op.src) != element_of(op.dst):
-        raise VerifyError(f"'src' has elements {element_of(op.src)}, 'dst' has {element_of(op.dst)}")
+    takes(op, "dst")
+    same_elements(op, "src")
     if not 1 <= op.repeat <= MAX_REPEATS:
         raise VerifyError(f"'repeat' must be 1 to {MAX_REPEATS}, got {op.repeat}")
     count = op.repeat * _BROADCAST
@@ -112,7 +108,7 @@ STRIDED = (
     _binary("add", "Add"),
     _binary("sub", "Sub"),
     _binary("mul", "Mul"),
-    _binary("div", "Div", FLOATS),
+    _binary("div", "Div"),
     _binary("max", "Max"),
     _binary("min", "Min"),
     Op(
@@ -120,7 +116,7 @@ STRIDED = (
         "`Copy(dst, src, mask, repeat, {strides})` within UB.",
         operands=_operands("dst", "src"),
         attributes=_attributes("of dst, src"),
-        verify=_verify_strided("dst", "src", allowed=("f32", "i32", "f16", "bf16", "i16")),
+        verify=_verify_strided("dst", "src"),
         side_effects=True,
         pipe="V",
     ),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from jascend.backends.ascend.instructions import ANY
 from mlir import ir
 
 from ..definition import Attribute, Op, Operand, VerifyError
 from .common import (
     DST,
-    FLOATS,
-    INTS,
     REPEAT,
     SRC,
     SRC0,
@@ -20,26 +19,8 @@ from .common import (
     in_space,
     mask_fits,
     same_lengths,
+    takes,
 )
-
-_FIVE = ("CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC")
-_CASTS = {
-    ("bf16", "f32"): ("CAST_NONE",),
-    ("f16", "f32"): ("CAST_NONE",),
-    ("f32", "bf16"): _FIVE,
-    ("f32", "f16"): ("CAST_NONE", *_FIVE, "CAST_ODD"),
-    ("f32", "f32"): _FIVE,
-    ("i32", "f32"): ("CAST_NONE", *_FIVE),
-    ("f32", "i32"): _FIVE,
-    ("i16", "f32"): ("CAST_NONE",),
-    ("f32", "i16"): _FIVE,
-    **{("f16", narrow): ("CAST_NONE", *_FIVE) for narrow in ("i8", "ui8", "i4")},
-    **{(narrow, "f16"): ("CAST_NONE",) for narrow in ("i8", "ui8", "i4")},
-    # The 950 family's; the codes of HiFloat8 are ui8.
-    ("f32", "f8E4M3FN"): ("CAST_RINT",),
-    ("f32", "f8E5M2"): ("CAST_RINT",),
-    ("f32", "ui8"): ("CAST_ROUND",),
-}
 
 _MODE = Attribute("mode", "string", "`CMPMODE`", values=("LT", "GT", "EQ", "LE", "GE", "NE"))
 
@@ -48,27 +29,27 @@ def _verify_cast(op) -> None:
     in_space(op, dst="ub", src="ub")
     same_lengths(op, "dst", "src")
     pair = (element_of(op.src), element_of(op.dst))
-    if pair not in _CASTS:
+    if pair not in ANY.casts:
         raise VerifyError(f"no cast from {pair[0]} to {pair[1]}")
-    if op.round_mode not in _CASTS[pair]:
-        raise VerifyError(f"a cast from {pair[0]} to {pair[1]} takes {', '.join(_CASTS[pair])}, got {op.round_mode}")
+    if op.round_mode not in ANY.casts[pair]:
+        raise VerifyError(f"a cast from {pair[0]} to {pair[1]} takes {', '.join(ANY.casts[pair])}, got {op.round_mode}")
 
 
 def _verify_duplicate(op) -> None:
     in_space(op, dst="ub")
-    elements_of(op, ("f32", "i32", "bf16", "f16", "i16"), "dst")
+    takes(op, "dst")
     if op.scalar.type != ir.MemRefType(op.dst.type).element_type:
         raise VerifyError(f"'scalar' must be {element_of(op.dst)}, got {op.scalar.type}")
 
 
 def _verify_create_vec_index(op) -> None:
     in_space(op, dst="ub")
-    elements_of(op, ("f32", "i32"), "dst")
+    takes(op, "dst")
 
 
 def _compared(op, *sources: str) -> None:
     in_space(op, dst="ub", **{name: "ub" for name in sources})
-    elements_of(op, (*FLOATS, "i32"), *sources)
+    elements_of(op, tuple(ANY.comparisons), *sources)
     length = same_lengths(op, *sources)
     source = getattr(op, sources[0])
     if length * element_bytes(ir.MemRefType(source.type).element_type) % REPEAT:
@@ -85,13 +66,13 @@ def _verify_compare_scalar(op) -> None:
 
 
 def _verify_shift(op) -> None:
-    elementwise("src", allowed=INTS)(op)
+    elementwise("src")(op)
     if op.scalar.type != ir.MemRefType(op.src.type).element_type:
         raise VerifyError(f"'scalar' must be {element_of(op.src)}, got {op.scalar.type}")
 
 
 def _verify_select(op) -> None:
-    elementwise("src0", "src1", allowed=(*FLOATS, "bf16", *INTS))(op)
+    elementwise("src0", "src1")(op)
     mask_fits(op.mask, op.dst)
 
 
@@ -107,17 +88,17 @@ def unary(name: str, api: str) -> Op:
     )  # fmt: skip
 
 
-def binary(name: str, api: str, allowed: tuple[str, ...] = FLOATS) -> Op:
+def binary(name: str, api: str) -> Op:
     return Op(
         name, f"`{api}(dst, src0, src1, count)`.", operands=(DST, SRC0, SRC1),
-        verify=elementwise("src0", "src1", allowed=allowed), side_effects=True, pipe="V", in_place=("src0", "src1"),
+        verify=elementwise("src0", "src1"), side_effects=True, pipe="V", in_place=("src0", "src1"),
     )  # fmt: skip
 
 
 def with_scalar(name: str, api: str) -> Op:
     return Op(
         name, f"`{api}(dst, src, scalar, count)`.", operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
-        verify=elementwise("src", allowed=FLOATS + INTS), side_effects=True, pipe="V", in_place=("src",),
+        verify=elementwise("src"), side_effects=True, pipe="V", in_place=("src",),
     )  # fmt: skip
 
 
@@ -146,13 +127,14 @@ VECTOR = (
         verify=_verify_cast,
         side_effects=True,
         pipe="V",
+        in_place=("src",),
     ),
-    binary("add", "Add", FLOATS + INTS),
-    binary("sub", "Sub", FLOATS + INTS),
-    binary("mul", "Mul", FLOATS + INTS),
+    binary("add", "Add"),
+    binary("sub", "Sub"),
+    binary("mul", "Mul"),
     binary("div", "Div"),
-    binary("max", "Max", FLOATS + INTS),
-    binary("min", "Min", FLOATS + INTS),
+    binary("max", "Max"),
+    binary("min", "Min"),
     with_scalar("adds", "Adds"),
     with_scalar("muls", "Muls"),
     with_scalar("maxs", "Maxs"),
@@ -198,7 +180,7 @@ VECTOR = (
             f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of masks "
             "or integers.",
             operands=(DST, *sources),
-            verify=elementwise(*(operand.name for operand in sources), allowed=("ui8", *INTS)),
+            verify=elementwise(*(operand.name for operand in sources)),
             side_effects=True,
             pipe="V",
             in_place=tuple(operand.name for operand in sources),
@@ -212,6 +194,7 @@ VECTOR = (
         verify=_verify_select,
         side_effects=True,
         pipe="V",
+        in_place=("src0", "src1"),
     ),
     Op(
         "select_scalar",
@@ -220,5 +203,6 @@ VECTOR = (
         verify=_verify_select_scalar,
         side_effects=True,
         pipe="V",
+        in_place=("src0",),
     ),
 )

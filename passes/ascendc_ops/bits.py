@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.backends.ascend.instructions import instructions
+
 from .lowering import Lowering, element_of, length_of, lowers
 from .vector import SHIFTS, all_ones
 
@@ -58,14 +60,15 @@ def compare(low: Lowering, op: ir.Operation) -> None:
     mode, inverted = _PREDICATES.get(predicate), False
     if mode is None or str(element_of(a)) != "i32":
         low.refuse(op, f"comparison '{predicate}' of {element_of(a)} tiles has no counterpart in the Ascend C API")
-    if low.target.npu_arch != 3510:
-        if mode not in ("EQ", "NE"):
+    modes = instructions(low.target).comparisons["i32"]
+    if mode not in modes:
+        if mode != "NE":
             low.refuse(
                 op,
                 f"{low.target.name} compares i32 tiles for equality only, not '{predicate}'; values within 2^24 can be "
                 "compared as f32, after 'arith.sitofp'",
             )
-        mode, inverted = "EQ", mode == "NE"
+        mode, inverted = "EQ", True
     dst = low.result(op)
     raw = low.buffer(length_of(dst), element_of(dst), "opposite") if inverted else dst
     if b in low.splats:

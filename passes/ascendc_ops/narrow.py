@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mlir import ir
 
+from jascend.backends.ascend.instructions import instructions
+
 from .lowering import Lowering, element_of, length_of, lowers
 
 _EIGHT_BITS = {"f8E4M3FN": "CAST_RINT", "f8E5M2": "CAST_RINT", "ui8": "CAST_ROUND"}
@@ -18,7 +20,7 @@ def quantize(low: Lowering, op: ir.Operation) -> None:
         _integers(low, low.result(op), x, *_LIMITS[form])
     elif form == "f4E2M1FN":
         _four_bits(low, low.result(op), x)
-    elif low.target.npu_arch != 3510:
+    elif ("f32", form) not in instructions(low.target).casts:
         low.refuse(op, f"{low.target.name} has no conversion from f32 to {'HiFloat8' if form == 'ui8' else form}")
     else:
         low.emit("Cast", low.result(op), x, round_mode=_EIGHT_BITS[form])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.backends.ascend.instructions import instructions
+
 from . import carried
 from .lowering import Lowering, element_of, length_of, lowers
 from .vector import write_ramp
@@ -91,7 +93,7 @@ def gather(low: Lowering, op: ir.Operation) -> None:
 
 @lowers("tile.scatter")
 def scatter(low: Lowering, op: ir.Operation) -> None:
-    if low.target.npu_arch != 3510:
+    if "scatter" not in instructions(low.target):
         low.refuse(op, f"'tile.scatter' needs the instruction Scatter, which {low.target.name} does not have")
     x, indices, into = op.operands
     value = carried.updated(low, op, into)

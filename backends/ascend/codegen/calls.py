@@ -219,9 +219,9 @@ def shift(out: Emitter, op: ir.Operation) -> None:
 @prints("compare", "compare_scalar")
 def comparison(out: Emitter, op: ir.Operation) -> None:
     api = "Compare" if op.name == "ascendc.compare" else "CompareScalar"
-    dst, a, b = map(out.text, op.operands)
+    dst, a, b = op.operands
     mode = op.attributes["mode"].value
-    out.put(f"{api}({dst}, {a}, {b}, CMPMODE::{mode}, {out.length(op.operands[1])});")
+    out.put(f"{api}({out.text(dst)}, {out.text(a)}, {scalar_of(out, b)}, CMPMODE::{mode}, {out.length(op.operands[1])});")
 
 
 @prints("bitwise_and", "bitwise_or", "bitwise_not")
