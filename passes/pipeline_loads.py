@@ -232,8 +232,12 @@ def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
     b = Builder(loop.location)
     induction = old.arguments[0]
 
+    before = _before(loop)
     runs = None if _runs(first, last) else b.cmpi("slt", first, last, "any")
     ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
+    if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
+        for op in _before(loop)[len(before) :]:
+            _move_up(op)
     new = scf.ForOp(first, last, step, [*initial, *ahead], loc=loop.location)
     for name in loop.attributes:
         new.operation.attributes[name] = loop.attributes[name]
@@ -261,6 +265,25 @@ def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
         before.replace_all_uses_with(after)
     _drop_unused(new.body)
     loop.erase()
+
+
+def _before(loop: ir.Operation) -> list[ir.Operation]:
+    """The ops of the block of a loop that stand before it."""
+    ops = [op.operation for op in loop.block.operations]
+    return ops[: ops.index(loop)]
+
+
+def _move_up(op: ir.Operation) -> None:
+    """Lets a first load begin beside the work before the loop: up to what it needs, another load, or a loop."""
+    needed = {operand.owner for operand in op.operands if not isinstance(operand.owner, ir.Block)}
+    earlier = _before(op)
+    for other in reversed(earlier):
+        stays = other.name in (*_LOADS, *_STORES) or other.name == "tile.sync_all" or len(other.regions)
+        if other in needed or (stays and op.name in _LOADS):
+            op.move_after(other)
+            return
+    if earlier:
+        op.move_before(earlier[0])
 
 
 def _runs(first: ir.Value, last: ir.Value) -> bool:
