@@ -23,11 +23,14 @@ def one_to_one(op, element, count, length):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("element", "count", "times"), [("f32", 8, 1), ("f32", 32, 22), ("i32", 64, 7), ("f32", 256, 16)])
-def test_repeat(element, count, times):
+@pytest.mark.parametrize(
+    ("element", "count", "group", "times"),
+    [("f32", 8, 8, 1), ("f32", 32, 32, 22), ("i32", 64, 64, 7), ("f32", 176, 8, 8), ("i32", 16, 8, 20), ("f32", 96, 32, 3)],
+)
+def test_repeat(element, count, group, times):
     x = values(count, DTYPES[element])
-    (v,) = agree(one_to_one('"tile.repeat"(%x)', element, count, times * count), [x])
-    np.testing.assert_array_equal(v, np.tile(x, times))
+    (v,) = agree(one_to_one(f'"tile.repeat"(%x) {{group = {group} : i64}}', element, count, times * count), [x])
+    np.testing.assert_array_equal(v, np.tile(x.reshape(-1, group), times).reshape(-1))
 
 
 @pytest.mark.parametrize(("element", "rows", "width"), [("f32", 1, 8), ("i32", 2, 32), ("f32", 22, 256), ("i32", 13, 8)])
@@ -37,20 +40,44 @@ def test_broadcast_of_any_number(element, rows, width):
     np.testing.assert_array_equal(v, np.repeat(x[:rows], width))
 
 
-@pytest.mark.parametrize("rows", [1, 6])
-def test_a_value_a_row_that_is_never_written_out(rows):
+@pytest.mark.parametrize(("rows", "width"), [(1, 64), (6, 64), (176, 16)])
+def test_a_value_a_row_that_is_never_written_out(rows, width):
+    count = rows * width
     text = kernel(
-        load("x", rows * 64, "f32")
+        load("x", count, "f32")
         + load_some("y", rows, "f32")
         + f"""
-        %rows = "tile.broadcast"(%y) {{width = 64 : i64}} : (tensor<{rows}xf32>) -> tensor<{rows * 64}xf32>
-        %v = arith.subf %x, %rows : tensor<{rows * 64}xf32>"""
-        + store("v", rows * 64, "f32"),
-        x_gm=f"{rows * 64}xf32", y_gm="?xf32", v_out=f"{rows * 64}xf32",
+        %rows = "tile.broadcast"(%y) {{width = {width} : i64}} : (tensor<{rows}xf32>) -> tensor<{count}xf32>
+        %v = arith.subf %x, %rows : tensor<{count}xf32>"""
+        + store("v", count, "f32"),
+        x_gm=f"{count}xf32", y_gm="?xf32", v_out=f"{count}xf32",
     )  # fmt: skip
-    x, y = values(rows * 64, np.float32), values(32, np.float32, seed=1)
+    x, y = values(count, np.float32), values(192, np.float32, seed=1)
     (v,) = agree(text, [x, y])
-    np.testing.assert_array_equal(v, x - np.repeat(y[:rows], 64))
+    np.testing.assert_array_equal(v, x - np.repeat(y[:rows], width))
+
+
+@pytest.mark.parametrize("count", [8, 64, 328])
+def test_a_number_divided_by_a_tile(count):
+    text = kernel(
+        load("x", count, "f32")
+        + f"""
+        %three = arith.constant 3.0 : f32
+        %threes = tensor.splat %three : tensor<{count}xf32>
+        %v = arith.divf %threes, %x : tensor<{count}xf32>"""
+        + store("v", count, "f32"),
+        x_gm=f"{count}xf32", v_out=f"{count}xf32",
+    )  # fmt: skip
+    x = np.random.default_rng(0).normal(size=count).astype(np.float32)
+    (v,) = agree(text, [x])
+    np.testing.assert_array_equal(v, np.float32(3) / x)
+
+
+@pytest.mark.parametrize("kind", ["add", "max"])
+def test_groups_of_a_block(kind):
+    x = values(128, np.float32)
+    (v,) = agree(one_to_one(f'"tile.reduce"(%x) {{kind = "{kind}", group = 8 : i64}}', "f32", 128, 16), [x])
+    np.testing.assert_array_equal(v, getattr(x.reshape(16, 8), {"add": "sum", "max": "max"}[kind])(1))
 
 
 @pytest.mark.parametrize("group", [48, 384])

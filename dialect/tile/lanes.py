@@ -27,8 +27,8 @@ def _verify_broadcast(op) -> None:
 
 def _verify_repeat(op) -> None:
     count, block = length_of(op.x), _BLOCKS.get(str(element_of(op.x)))
-    if block is None or count % block:
-        raise VerifyError(f"'x' must fill whole blocks of 32 bytes, got {op.x.type}")
+    if block is None or op.group < 1 or op.group % block or count % op.group:
+        raise VerifyError(f"'group' must be a multiple of 32 bytes that divides {op.x.type}, got {op.group}")
     same_element(op.x, "x", op.value, "value")
     if length_of(op.value) % count:
         raise VerifyError(f"{count} elements, repeated, are no {length_of(op.value)} elements")
@@ -69,8 +69,9 @@ LANES = (
     ),
     Op(
         "repeat",
-        "The whole tile, several times in a row.",
-        operands=(Operand("x", "tensor", "N elements, whole 32-byte blocks"),),
+        "Every group of lanes, several times in a row.",
+        operands=(Operand("x", "tensor", "N elements"),),
+        attributes=(Attribute("group", "integer", "divides N; a multiple of 32 bytes"),),
         results=(Result("value", "tensor", "a multiple of N elements"),),
         verify=_verify_repeat,
     ),

@@ -120,13 +120,38 @@ def _filled_up(low: Lowering, x: ir.Value, count: int) -> ir.Value:
 @lowers("tile.repeat")
 def repeat(low: Lowering, op: ir.Operation) -> None:
     """A copy, then what is there behind itself."""
-    x, value = low.of(op.operands[0]), low.result(op)
+    x, value, group = low.of(op.operands[0]), low.result(op), op.opview.group
     done, length = length_of(x), length_of(value)
+    if group != done:
+        _repeat_groups(low, value, x, group)
+        return
     low.emit("Copy", low.view(value, 0, done), x)
     while done < length:
         step = min(done, length - done)
         low.emit("Copy", low.view(value, done, step), low.view(value, 0, step))
         done += step
+
+
+def _repeat_groups(low: Lowering, dst: ir.Value, x: ir.Value, group: int) -> None:
+    """Every group several times: one block by copies that read it again and again, others by a copy for each time."""
+    bytes_ = element_bytes_of(x)
+    lanes, block = _REPEAT // bytes_, _BLOCK // bytes_
+    groups, times = length_of(x) // group, length_of(dst) // length_of(x)
+    if group != block or times > _MOST:
+        for i in range(times):
+            start = low.view(dst, i * group, length_of(dst) - i * group)
+            _copy_groups(low, start, x, groups, group, 0, (times - 1) * group)
+        return
+    for first in range(0, groups, _MOST):
+        repeat = min(_MOST, groups - first)
+        for column in range(0, times * block, lanes):
+            mask = min(lanes, times * block - column)
+            low.emit(
+                "CopyStrided",
+                low.view(dst, first * times * block + column, (repeat - 1) * times * block + mask),
+                low.view(x, first * block, repeat * block),
+                mask=mask, repeat=repeat, strides=(1, 0, times, 1),
+            )  # fmt: skip
 
 
 def strided(low: Lowering, op: ir.Operation, api: str) -> bool:
@@ -140,7 +165,11 @@ def strided(low: Lowering, op: ir.Operation, api: str) -> bool:
     dst = low.result(op)
     bytes_ = element_bytes_of(dst)
     block = _BLOCK // bytes_
-    for piece in _pieces(length_of(dst) // width, width, bytes_):
+    rows = length_of(dst) // width
+    if not all(broadcasts) and _goes_down(rows, width // block):
+        _down_columns(low, op, api, dst, rows, width // block, block)
+        return True
+    for piece in _pieces(rows, width, bytes_):
         sources = [
             _blocks(low, low.blocks[v], piece, block) if folded else _part(low, low.of(v), piece, block)
             for v, folded in zip((a, b), broadcasts)
@@ -152,6 +181,31 @@ def strided(low: Lowering, op: ir.Operation, api: str) -> bool:
             mask=piece.mask, repeat=piece.repeat, strides=(1, *within, piece.step, *between),
         )  # fmt: skip
     return True
+
+
+_EIGHT = 8  # blocks of a repeat
+
+
+def _goes_down(rows: int, wide: int) -> bool:
+    """Whether rows of a few blocks are better taken eight at a time, a column of blocks after the other."""
+    start = 24  # cycles until an instruction's first repeat
+    fits = rows % _EIGHT == 0 and rows // _EIGHT <= _MOST and _EIGHT * wide <= _MOST
+    return fits and wide * (start + rows // _EIGHT) < start + rows * -(-wide // _EIGHT)
+
+
+def _down_columns(low: Lowering, op: ir.Operation, api: str, dst: ir.Value, rows: int, wide: int, block: int) -> None:
+    repeat = rows // _EIGHT
+    folded = [v in low.blocks and _folds(op, i) for i, v in enumerate(op.operands)]
+    for column in range(wide):
+        hull = ((rows - 1) * wide + 1) * block
+        sources = [
+            low.blocks[v] if by_row else low.view(low.of(v), column * block, hull) for v, by_row in zip(op.operands, folded)
+        ]
+        within = [1 if by_row else wide for by_row in folded]
+        low.emit(
+            f"{api}Strided", low.view(dst, column * block, hull), *sources, mask=_EIGHT * block, repeat=repeat,
+            strides=(wide, *within, _EIGHT * wide, *(_EIGHT * step for step in within)),
+        )  # fmt: skip
 
 
 def _part(low: Lowering, buffer: ir.Value, piece: _Piece, block: int) -> ir.Value:
@@ -188,12 +242,24 @@ def _take_by_bits(low: Lowering, op: ir.Operation, x: ir.Value) -> None:
         )
     bits = ((1 << view.count) - 1) << view.start
     word = sum(bits << at for at in range(0, 32, view.group))
-    words = low.buffer(length // 32, low.b.i32_type, "pattern")
-    low.emit("Duplicate", words, low.b.i32(word - (word >> 31 << 32)))
+    words = _pattern(low, op, length // 32, word)
     packed = low.buffer(length, element_of(x), "taken")
     pattern = low.view(words, 0, length // 8, ir.IntegerType.get_unsigned(8))
     low.emit("GatherMask", packed, x, pattern, results=[low.b.index_type])
     low.buffers[view.value] = low.view(packed, 0, length_of(view.value))
+
+
+def _pattern(low: Lowering, op: ir.Operation, count: int, word: int) -> ir.Value:
+    """So many times the same word, written before the loops around."""
+    around = op
+    while around.parent.name != "func.func":
+        around = around.parent
+    made, low.made = low.made, []
+    with ir.InsertionPoint(around):
+        words = low.buffer(count, low.b.i32_type, "pattern")
+        low.emit("Duplicate", words, low.b.i32(word - (word >> 31 << 32)))
+    low.made = made
+    return words
 
 
 def _attribute(element: ir.Type, value: float) -> ir.Attribute:

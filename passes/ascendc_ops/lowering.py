@@ -86,7 +86,7 @@ class Lowering:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
         LOWERINGS[op.name](self, op)
         if COMMENT in op.attributes:
-            first = self.made[0] if self.made else op
+            first = next((made for made in self.made if made.name != "ascendc.local_tensor"), op)
             first.attributes[COMMENT] = op.attributes[COMMENT]
 
     # -- building blocks ----------------------------------------------------------------------------------------

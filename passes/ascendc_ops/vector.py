@@ -11,6 +11,7 @@ from .lowering import Lowering, element_of, is_tile, length_of, lowers
 
 _BLOCK = 32  # bytes
 _LANES = 64  # float32 elements in one repeat
+_MOST = 255  # repeats of an instruction
 
 _COMPARE = {
     "OEQ": ("EQ", False), "OGT": ("GT", False), "OGE": ("GE", False), "OLT": ("LT", False), "OLE": ("LE", False),
@@ -85,6 +86,8 @@ def _takes_scalar(user: ir.Operation, position: int) -> bool:
         return position == 2 and element == "f32"
     if user.name in ("arith.cmpf", "arith.cmpi", "arith.subf", "arith.subi", *SHIFTS):
         return position == 1
+    if _divides_a_splat(user, position):
+        return True
     if _BINARY.get(user.name) in _WITH_SCALAR:
         return position == 1 or not _is_splat(operands[1])
     return False
@@ -119,6 +122,9 @@ def binary(low: Lowering, op: ir.Operation) -> None:
     a, b = op.operands
     if a in low.splats and b not in low.splats and api in _WITH_SCALAR:
         a, b = b, a  # these commute
+    if api == "Div" and _divides_a_splat(op, 0):
+        _divide_a_splat(low, op)
+        return
     element = element_of(b)
     if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or str(element) not in _SCALARS:
         low.emit(api, low.result(op), low.of(a), low.of(b))
@@ -129,6 +135,26 @@ def binary(low: Lowering, op: ir.Operation) -> None:
         scalar = low.b.op(arith.subi, arith.constant(element, zero), scalar) if zero else low.b.op(arith.negf, scalar)
         api = "Add"
     low.emit(_WITH_SCALAR[api], low.result(op), low.of(a), scalar)
+
+
+def _divides_a_splat(user: ir.Operation, position: int) -> bool:
+    return user.name == "arith.divf" and position == 0 and _is_splat(user.operands[0]) and not _is_splat(user.operands[1])
+
+
+def _divide_a_splat(low: Lowering, op: ir.Operation) -> None:
+    """The instruction reads the same 32 bytes of dividends again and again."""
+    dividend, x = op.operands
+    dst, x = low.result(op), low.of(x)
+    block = low.buffer(_BLOCK // 4, low.b.f32_type, _constant_name(low.splats[dividend]))
+    low.emit("Duplicate", block, low.splats[dividend])
+    whole, rest = divmod(length_of(dst), _LANES)
+    pieces = [(_LANES, i, min(_MOST, whole - i)) for i in range(0, whole, _MOST)] + [(rest, whole, 1)] * (rest > 0)
+    for mask, first, repeat in pieces:
+        lanes = (repeat - 1) * _LANES + mask
+        low.emit(
+            "DivStrided", low.view(dst, first * _LANES, lanes), block, low.view(x, first * _LANES, lanes),
+            mask=mask, repeat=repeat, strides=(1, 0, 1, 8, 0, 8),
+        )  # fmt: skip
 
 
 @lowers(*_UNARY)
@@ -198,7 +224,8 @@ def write_ramp(low: Lowering, dst: ir.Value) -> None:
 
 @lowers("tile.reduce")
 def reduce(low: Lowering, op: ir.Operation) -> None:
-    """Eight to one by 32-byte blocks until at most 64 elements a group are left, then one reduction a group."""
+    """Eight to one by 32-byte blocks until at most 64 elements a group are left, then one reduction a group; groups of
+    eight are blocks themselves."""
     view = op.opview
     kind = {"add": "Sum", "max": "Max", "min": "Min"}[view.kind]
     hint = {"Sum": "partial_sums", "Max": "partial_maxima", "Min": "partial_minima"}[kind]
@@ -212,6 +239,9 @@ def reduce(low: Lowering, op: ir.Operation) -> None:
         low.emit(f"BlockReduce{kind}", partial, current, repeat=length // _LANES)
         current, length, group = partial, length // 8, group // 8
     result = low.result(op)
+    if group == 8 and length % _LANES == 0:
+        low.emit(f"BlockReduce{kind}", result, current, repeat=length // _LANES)
+        return
     stride = max(1, group * 4 // _BLOCK)
     low.emit(f"WholeReduce{kind}", result, current, mask=group, repeat=groups, src_rep_stride=stride)
 

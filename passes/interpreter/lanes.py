@@ -51,7 +51,8 @@ def _broadcast(_, op, x):
 
 @function("tile.repeat")
 def _repeat(_, op, x):
-    return np.tile(x, ir.RankedTensorType(op.results[0].type).get_dim_size(0) // x.size)
+    times = ir.RankedTensorType(op.results[0].type).get_dim_size(0) // x.size
+    return np.tile(x.reshape(-1, op.opview.group), times).reshape(-1)
 
 
 @function("tile.take")

@@ -8,6 +8,8 @@ neither is a splat or one element, broadcast.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from mlir import ir
 from mlir.dialects import arith, tensor
 
@@ -27,6 +29,7 @@ class BatchProducers(Producers):
         self.parts, self.size, self.pitch = parts, size, pitch
         self.most = 1  # rows of the batch
         self.rows: ir.Value | None = None  # of them that there are
+        self.early: ir.Operation | None = None  # loads that do not depend on the row stand before it
 
     def batch(self, value, access: Access, row: ir.Value, rows: ir.Value, most: int, pad: float) -> ir.Value:
         """The lanes of `rows` rows from `row` on, of `most` that the tile has room for, as float32 or int32. `pad` fills the
@@ -44,7 +47,9 @@ class BatchProducers(Producers):
         name = self._name(argument)
         if by_column:
             first, rows, most = (self.row, self.rows, self.most) if by_row else (self.b.index(0), self.b.index(1), 1)
-            loaded = self._widen(self._load_rows(argument, first, rows, most, pad, name), name)
+            with ir.InsertionPoint(self.early) if self.early and not by_row else nullcontext():
+                loaded = self._load_rows(argument, first, rows, most, pad, name)
+            loaded = self._widen(loaded, name)
             return loaded if by_row or self.most == 1 else self._repeated(loaded, name)
         first, rows, most = (self.row, self.rows, self.most) if by_row else (self.b.index(0), self.b.index(1), 1)
         return self._spread_out(self._widen(self._load_elements(argument, first, rows, most, name), name), most, name)
@@ -77,7 +82,7 @@ class BatchProducers(Producers):
     def _repeated(self, row: ir.Value, name: str) -> ir.Value:
         element = ir.ShapedType(row.type).element_type
         rows = [tile_type(self._length(None), element)]
-        return self.b.build(TILE.classes["Repeat"], row, results=rows, name=f"{name}_rows").value
+        return self.b.build(TILE.classes["Repeat"], row, results=rows, group=self.tile, name=f"{name}_rows").value
 
     def _spread_out(self, elements: ir.Value, count: int, name: str) -> ir.Value:
         """Each of the first `count` elements over its share of the lanes."""

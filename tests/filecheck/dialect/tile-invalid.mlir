@@ -90,6 +90,6 @@ func.func @store_wide(%x: memref<?xi64, "gm">, %t: tensor<8xf32>, %n: index) {
 
 func.func @repeat(%x: tensor<16xf32>) {
   // expected-error@below {{16 elements, repeated, are no 40 elements}}
-  %0 = "tile.repeat"(%x) : (tensor<16xf32>) -> tensor<40xf32>
+  %0 = "tile.repeat"(%x) {group = 8 : i64} : (tensor<16xf32>) -> tensor<40xf32>
   return
 }
