@@ -48,6 +48,9 @@ _RUN = 32  # lanes that one repeat of the sorting instruction orders
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _LANES = 64  # float32 lanes of one repeat
 _REPEATS = 255
+_BLOCK = 8  # float32 lanes of 32 bytes
+_RANKED = 8  # groups at most that are compared each with each
+_TWO = 0x40000000  # the bits of 2.0
 _TABLE = 4096  # ids of the longest table that stays in the unified buffer
 # log(1 + u) = 2s * (1 + z * (c0 + z * (c1 + ...))) with s = u / (2 + u) and z = s * s, to 1.6e-8 on [0, 1].
 _LOG1P = (0.33333319425582886, 0.20003890991210938, 0.1411564201116562, 0.13441787660121918)
@@ -61,6 +64,11 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
     _Gating(op, site).build()
+
+
+def about(value: ir.Value, text: str) -> None:
+    """Starts a stage of the emitted text with the op of a value."""
+    comment(value.owner, text)
 
 
 def _up(number: int, multiple: int) -> int:
@@ -189,17 +197,17 @@ class _Gating:
             self.load_table()
             return
         self.lanes = self.iota(s.lanes, b.i32_type, "lanes")
+        if s.parts > 1:
+            # The bits of numbers, which arithmetic leaves alone.
+            self.lanes = b.op(arith.addi, self.lanes, b.splat(b.i32(_TWO), s.lanes), name="lanes")
+            self.group_constants()
+        self.producers.early = self.zero.owner  # beside the work before
         self.bias = self.other_bias = None
         if op.bias is not None or s.has_padding or self.masked:
             self.bias = self.per_expert(op.bias, "bias")
         if self.masked:
             self.other_bias = self.per_expert(op.additional_bias, "additional_bias")
-        if s.parts > 1:
-            self.group_lanes = self.repeat(self.iota(s.groups, b.i32_type, "group"), s.rows, "group_lanes")
-            self.group_numbers = b.op(
-                arith.sitofp, tile_type(s.rows * s.groups, b.f32_type), self.group_lanes, name="group_numbers"
-            )
-            self.holds_lane = self.odd_lanes(s.rows * s.parts * 2 * s.run)
+        self.producers.early = None
 
     def load_table(self) -> None:
         """The table of hash routing, where it is small enough to stay."""
@@ -212,15 +220,22 @@ class _Gating:
         self.table = self.load_integers(table, self.zero, b.index(count), _up(count, _LANES), "table")
         self.places = self.repeat(self.iota(s.top, b.i32_type, "place"), s.rows, "places")
 
-    def odd_lanes(self, length: int) -> ir.Value:
-        """The mask of the lanes of a list that hold indices."""
-        b = self.b
-        lane = self.iota(_LANES, b.f32_type, "lane")
-        half = b.op(arith.mulf, lane, b.splat(b.f32(0.5), _LANES), name="half")
-        whole = b.op(arith.fptosi, tile_type(_LANES, b.i32_type), half, name="whole")
-        whole = b.op(arith.sitofp, tile_type(_LANES, b.f32_type), whole, name="whole")
-        rest = self.repeat(b.op(arith.subf, half, whole, name="rest"), length // _LANES, "rests")
-        return b.cmpf("OGT", rest, b.splat(b.f32(0.0), length), "holds_lane")
+    def group_constants(self) -> None:
+        b, s = self.b, self.shape
+        if s.parts > _RANKED:
+            self.group_lanes = self.repeat(self.iota(s.groups, b.i32_type, "group"), s.rows, "group_lanes")
+            self.group_numbers = b.op(
+                arith.sitofp, tile_type(s.rows * s.groups, b.f32_type), self.group_lanes, name="group_numbers"
+            )
+            return
+        # Lane 8 g + j compares group g with group j: j is less than g where 9 g is more than the lane.
+        n = _RANKED * _RANKED
+        lane = self.iota(n, b.f32_type, "lane")
+        group = self.whole(b.op(arith.mulf, lane, b.splat(b.f32(1 / _RANKED), n), name="group"), "group")
+        group = b.op(arith.sitofp, tile_type(n, b.f32_type), group, name="group")
+        nine = b.op(arith.mulf, group, b.splat(b.f32(_RANKED + 1), n), name="nine_groups")
+        ahead = self.repeat(b.op(arith.subf, nine, lane, name="ahead"), s.rows, "ahead_of_rows")
+        self.is_earlier = b.cmpf("OGT", ahead, b.splat(b.f32(0.0), s.rows * n), "is_earlier")
 
     def per_expert(self, value: ir.Value | None, name: str) -> ir.Value:
         """A bias for every row of a batch: none is 0, NaN and -inf are what ranks last, padding is -inf."""
@@ -285,7 +300,9 @@ class _Gating:
         """1 / (1 + exp(-x)); what overflows becomes 0."""
         b, n = self.b, self.shape.lanes
         ones = b.splat(b.f32(1.0), n, "ones")
-        exp = b.exp(b.op(arith.negf, x, name="minus_x"), "exp")
+        opposite = b.op(arith.negf, x, name="minus_x")
+        about(opposite, "The scores: sigmoid.")
+        exp = b.exp(opposite, "exp")
         return b.op(arith.divf, ones, b.op(arith.addf, exp, ones, name="one_plus_exp"), name="scores")
 
     def sqrt_softplus(self, x: ir.Value) -> ir.Value:
@@ -295,7 +312,9 @@ class _Gating:
         def number(value):
             return b.splat(b.f32(value), n)
 
-        u = b.exp(b.op(arith.negf, b.op(math.absf, x, name="size"), name="minus_size"), "u")
+        size = b.op(math.absf, x, name="size")
+        about(size, "The scores: the square root of softplus.")
+        u = b.exp(b.op(arith.negf, size, name="minus_size"), "u")
         s = b.op(arith.divf, u, b.op(arith.addf, u, number(2.0), name="two_plus_u"), name="s")
         z = b.op(arith.mulf, s, s, name="z")
         p = number(_LOG1P[-1])
@@ -309,6 +328,7 @@ class _Gating:
         """NaN counts as -inf; +inf logits share the probability; a row of -inf scores 0."""
         b, s = self.b, self.shape
         is_number = b.cmpf("OEQ", x, x, "is_number")
+        about(is_number, "The scores: softmax.")
         x = b.select(is_number, x, b.splat(self.neg_inf, s.lanes), "numbers")
         x = b.op(arith.minimumf, x, b.splat(b.f32(-_LOWEST), s.lanes), name="logits")
         maximum = self.of_row("max", x, _NEG_INF, "maximum")
@@ -345,6 +365,7 @@ class _Gating:
             if self.masked:
                 bias = b.select(self.token_mask(row, rows), self.other_bias, bias, "bias_of_token")
             biased = b.op(arith.addf, scores, bias, name="biased")
+            about(biased, "What experts are ordered by: biased scores, without NaN.")
         if is_number is None:
             is_number = b.cmpf("OEQ", biased, biased, "is_number")
         return b.select(is_number, biased, b.splat(self.lowest, s.lanes), "keys")
@@ -363,6 +384,7 @@ class _Gating:
         """The lanes of the experts that are chosen, best first: `top` for every row, the first k of which count."""
         s = self.shape
         pairs = self.tile("Sort", keys, self.lanes, length=2 * s.lanes, name="pairs", run=_RUN)
+        about(pairs, "Lists of 32, sorted; of each what can be among the best.")
         lists = s.pitch // _RUN
         pairs, run = self.merged(pairs, lists, _RUN)
         if s.parts > 1:
@@ -374,10 +396,14 @@ class _Gating:
         unpack = self.b.build(
             TILE.classes["Unpack"], pairs, results=[tile_type(n, self.b.f32_type), tile_type(n, self.b.i32_type)], name="chosen"
         )
+        about(unpack.indices, "The k best of every row.")
+        indices = unpack.indices
+        if s.parts > 1:
+            indices = self.b.op(arith.addi, indices, self.b.splat(self.b.i32(-_TWO), n), name="chosen")
         if s.top == s.k:
-            return unpack.indices
+            return indices
         # Behind the k that count there may be filling.
-        return self.b.op(arith.maxsi, unpack.indices, self.b.splat(self.b.i32(0), n), name="chosen")
+        return self.b.op(arith.maxsi, indices, self.b.splat(self.b.i32(0), n), name="chosen")
 
     def merged(self, pairs: ir.Value, lists: int, run: int) -> tuple[ir.Value, int]:
         """Every so many lists become one: four at a time, of each what can matter; and the length of the result."""
@@ -394,10 +420,49 @@ class _Gating:
         return self.take(pairs, 2 * run, 0, 2 * keep, "heads"), keep
 
     def without_groups(self, pairs: ir.Value, run: int) -> ir.Value:
-        """The lists, one a group, with scores of -inf in groups that are not among the best."""
+        """The lists, one a group, with scores of -inf in groups that are not among the best.
+
+        What lanes are capped at, +inf or -inf, leaves the indices of groups that stay as they are: they are bits of numbers.
+        """
+        b, s = self.b, self.shape
+        scores = self.group_scores(pairs, run)
+        caps = self.caps_by_rank(scores) if s.parts <= _RANKED else self.caps_by_order(scores)
+        whole = self.length(caps) // s.rows
+        caps = self.broadcast(caps, 2 * run, "caps")
+        caps = self.take(caps, whole * 2 * run, 0, s.parts * 2 * run, "caps")
+        return b.op(arith.minimumf, pairs, caps, name="left")
+
+    def group_scores(self, pairs: ir.Value, run: int) -> ir.Value:
+        """The score of every group, a multiple of 8 a row; what ranks last where there is no group."""
+        b, s = self.b, self.shape
+        heads = self.take(pairs, 2 * run, 0, 8, "group_heads")
+        heads = self.spread(heads, 8 * s.parts, 8 * _up(s.parts, 8), _NEG_INF, "group_heads")
+        scores = self.take(heads, 8, 0, 1, "group_scores")
+        about(scores, "The groups that stay: by their largest score, or the sum of the two largest.")
+        if self.op.group_select_mode == 1:
+            scores = b.op(arith.addf, scores, self.take(heads, 8, 2, 1, "second_scores"), name="group_scores")
+        # One expert that ranks last is as good as two.
+        return b.op(arith.maximumf, scores, b.splat(self.lowest, self.length(scores)), name="group_scores")
+
+    def caps_by_rank(self, scores: ir.Value) -> ir.Value:
+        """+inf for groups with fewer better ones than stay, -inf for others. Of equal groups the earlier is the better."""
+        b, s = self.b, self.shape
+        n = s.rows * _RANKED * _RANKED
+        mine = self.broadcast(scores, _RANKED, "mine")
+        others = self.tile("Repeat", scores, length=n, name="others", group=_RANKED)
+        better = b.cmpf("OGT", others, mine, "better")
+        equal = b.op(arith.andi, b.cmpf("OEQ", others, mine, "equal"), self.is_earlier, name="equal")
+        better = b.op(arith.ori, better, equal, name="better")
+        better = b.select(better, b.splat(b.f32(1.0), n, "ones"), b.splat(b.f32(0.0), n), "better_ones")
+        rank = self.tile("Reduce", better, length=s.rows * _RANKED, name="rank", kind="add", group=_RANKED)
+        above = b.op(arith.addf, rank, b.splat(b.f32(0.5 - self.op.k_group), self.length(rank)), name="above")
+        return b.op(arith.mulf, above, b.splat(self.neg_inf, self.length(rank)), name="caps")
+
+    def caps_by_order(self, scores: ir.Value) -> ir.Value:
+        """The same for many groups: sorted, the last one that stays is a threshold."""
         b, s = self.b, self.shape
         n, last = s.rows * s.groups, 2 * (self.op.k_group - 1)
-        scores = self.group_scores(pairs, run)
+        scores = self.spread(scores, _up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
         order = self.tile("Sort", scores, self.group_lanes, length=2 * n, name="group_order", run=s.groups)
         # The half repeat of lanes where the last of them stands, then its score and its number.
         order = self.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
@@ -406,32 +471,11 @@ class _Gating:
         number = b.op(arith.bitcast, tile_type(s.rows, b.i32_type), number, name="last_number")
         number = b.op(arith.sitofp, tile_type(s.rows, b.f32_type), number, name="last_number")
         number = self.broadcast(number, s.groups, "last_numbers")
-        # 1 for the groups that stay: those before the last one in the order, and that one.
-        zeros, ones = b.splat(b.f32(0.0), n), b.splat(b.f32(1.0), n, "ones")
-        stays = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), ones, zeros, "stays")
-        stays = b.select(b.cmpf("OEQ", scores, least, "equal"), stays, zeros, "stays")
-        stays = b.select(b.cmpf("OLE", scores, least, "not_better"), stays, ones, "stays")
-        whole, lanes = _up(s.parts, 8), s.rows * s.parts * 2 * run
-        stays = self.broadcast(self.take(stays, s.groups, 0, whole, "stays"), 2 * run, "stays")
-        stays = self.take(stays, whole * 2 * run, 0, s.parts * 2 * run, "stays")
-        stays = b.cmpf("OGT", stays, b.splat(b.f32(0.0), lanes), "stays_mask")
-        stays = b.op(arith.ori, stays, self.holds_lane, name="passes")
-        return b.select(stays, pairs, b.splat(self.neg_inf, lanes), "left")
-
-    def group_scores(self, pairs: ir.Value, run: int) -> ir.Value:
-        """The score of every group, `groups` lanes a row; -inf where there is no group."""
-        b, s = self.b, self.shape
-        heads = self.take(pairs, 2 * run, 0, 8, "group_heads")
-        whole = _up(s.parts, 8)
-        heads = self.spread(heads, 8 * s.parts, 8 * whole, _NEG_INF, "group_heads")
-        score = self.take(heads, 8, 0, 1, "first_scores")
-        if self.op.group_select_mode == 1:
-            score = b.op(arith.addf, score, self.take(heads, 8, 2, 1, "second_scores"), name="sums")
-        score = self.spread(score, whole, s.groups, _NEG_INF, "group_scores")
-        # What ranks last among experts makes a group's score -inf.
-        n = s.rows * s.groups
-        ranks = b.cmpf("OGT", score, b.splat(self.lowest, n), "ranks")
-        return b.select(ranks, score, b.splat(self.neg_inf, n), "group_scores")
+        stay, go = b.splat(b.f32(-_NEG_INF), n, "stay"), b.splat(self.neg_inf, n)
+        caps = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), stay, go, "caps")
+        caps = b.select(b.cmpf("OEQ", scores, least, "equal"), caps, go, "caps")
+        caps = b.select(b.cmpf("OLE", scores, least, "not_better"), caps, stay, "caps")
+        return self.take(caps, s.groups, 0, _up(s.parts, 8), "caps")
 
     def experts(self, chosen: ir.Value) -> ir.Value:
         """The experts that lanes stand for."""
@@ -443,8 +487,7 @@ class _Gating:
         # Less the padding of the groups before. Half a lane keeps the quotient away from whole numbers.
         place = b.op(arith.sitofp, tile_type(n, b.f32_type), expert, name="place")
         place = b.op(arith.addf, place, b.splat(b.f32(0.5), n), name="place")
-        group = b.op(arith.mulf, place, b.splat(b.f32(1 / s.pitch), n), name="group")
-        group = b.op(arith.fptosi, tile_type(n, b.i32_type), group, name="whole_groups")
+        group = self.whole(b.op(arith.mulf, place, b.splat(b.f32(1 / s.pitch), n), name="group"), "whole_groups")
         skipped = b.op(arith.muli, group, b.splat(b.i32(s.pitch - s.size), n), name="skipped")
         return b.op(arith.subi, expert, skipped, name="experts")
 
@@ -523,18 +566,29 @@ class _Gating:
         b, s, op = self.b, self.shape, self.op
         n = s.rows * s.top
         weights = self.tile("Gather", scores, lanes, length=n, name="weights")
+        about(weights, "The weights: the scores without bias.")
         if op.norm_type != _SOFTMAX:
             is_number = b.cmpf("OEQ", weights, weights, "is_number")
             counts = is_number if counts is None else b.op(arith.andi, is_number, counts, name="counts")
         if counts is not None:
             weights = b.select(counts, weights, b.splat(b.f32(0.0), n), "weights")
         if op.norm_type != _SOFTMAX:
-            total = self.tile("Reduce", weights, length=s.rows, name="sum", kind="add", group=s.top)
+            total = self.sum_of_row(weights)
+            about(total, "Divided by their sum.")
             total = b.op(arith.addf, total, b.splat(b.f32(op.eps), s.rows), name="sum")
             weights = b.op(arith.divf, weights, self.broadcast(total, s.top, "sums"), name="weights")
         if op.routed_scaling_factor != 1.0:
             weights = b.op(arith.mulf, weights, b.splat(b.f32(op.routed_scaling_factor), n), name="weights")
         return weights
+
+    def sum_of_row(self, weights: ir.Value) -> ir.Value:
+        """Of `top` lanes, by a tree of neighbours. Behind k lanes there are zeros, so that one block can be enough."""
+        s = self.shape
+        if s.k > _BLOCK or s.top == _BLOCK:
+            return self.tile("Reduce", weights, length=s.rows, name="sum", kind="add", group=s.top)
+        blocks = s.top // _BLOCK
+        sums = self.tile("Reduce", weights, length=s.rows * blocks, name="block_sums", kind="add", group=_BLOCK)
+        return self.start(sums, 1) if s.rows == 1 else self.take(sums, blocks, 0, 1, "sum")
 
     # -- tiles --------------------------------------------------------------------------------------------------
 
@@ -543,6 +597,10 @@ class _Gating:
         element = element or ir.ShapedType(operands[0].type).element_type
         op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
         return op.operation.results[0]
+
+    def whole(self, x: ir.Value, name: str) -> ir.Value:
+        """The integers that positive numbers begin with."""
+        return self.b.op(arith.fptosi, tile_type(self.length(x), self.b.i32_type), x, name=name)
 
     def length(self, tile: ir.Value) -> int:
         return ir.RankedTensorType(tile.type).get_dim_size(0)
@@ -567,7 +625,8 @@ class _Gating:
         return self.tile("Spread", x, length=self.length(x) // group * to, name=name, group=group, width=to, fill=fill)
 
     def repeat(self, x: ir.Value, times: int, name: str) -> ir.Value:
-        return x if times == 1 else self.tile("Repeat", x, length=self.length(x) * times, name=name)
+        n = self.length(x)
+        return x if times == 1 else self.tile("Repeat", x, length=n * times, name=name, group=n)
 
     def broadcast(self, x: ir.Value, width: int, name: str) -> ir.Value:
         return self.tile("Broadcast", x, length=self.length(x) * width, name=name, width=width)
