@@ -173,7 +173,6 @@ SORTING = (
         verify=_verify_gather_pattern,
         side_effects=True,
         pipe="V",
-        in_place=("src",),
     ),
     Op(
         "gather",
