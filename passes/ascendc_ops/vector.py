@@ -25,6 +25,7 @@ _BINARY = {
 _WITH_SCALAR = {"Add": "Adds", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 _SCALARS = ("f32", "i32", "i16")  # element types of scalar forms
+_BYTES = ("i8", "ui8")
 _UNARY = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "math.absf": "Abs"}
 _CASTS = {
     "arith.extf": "CAST_NONE", "arith.truncf": "CAST_RINT", "arith.sitofp": "CAST_RINT", "arith.fptosi": "CAST_TRUNC",
@@ -58,7 +59,12 @@ def _splat(low: Lowering, op: ir.Operation, scalar: ir.Value) -> None:
         return
     if str(element_of(value)) == "i1":
         low.refuse(users[0], f"'{users[0].name}' with a mask that is the same in all lanes is not lowered")
-    low.emit("Duplicate", low.result(op, name_of(value) or _constant_name(scalar)), scalar)
+    result = low.result(op, name_of(value) or _constant_name(scalar))
+    if str(element_of(value)) in _BYTES:  # filled four at a time
+        if _constant_name(scalar) != "zeros":
+            low.refuse(op, f"a tile of {element_of(value)} is filled with zeros only")
+        result, scalar = low.view(result, 0, length_of(result) // 4, low.b.i32_type), low.b.i32(0)
+    low.emit("Duplicate", result, scalar)
 
 
 def _constant_name(scalar: ir.Value) -> str:

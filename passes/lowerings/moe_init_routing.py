@@ -1,0 +1,387 @@
+"""`ascend.moe_init_routing` on tiles: counts by expert, one meeting of all cores, then every row is read once.
+
+`routing_order` finds the place of each pair of token and expert, `routing_rows` copies the rows there. What is left is here:
+the index of places, the counts, rows of zeros where an expert has fewer pairs than rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, memref
+
+from jascend.backends.ascend.targets import Target
+from jascend.dialect import TILE
+
+from ..builder import comment, tile_type
+from .routing_order import Bases, Block, Order
+from .routing_rows import BYTES, PairRows, Rows
+from .routing_shape import Shape, shape_of, up
+from .row_chunks import length_of, slice_of, with_slice
+from .site import Candidate, Site
+
+SUMMARY = (
+    "Copies every token once for each of its experts, ordered by expert. Cores order their own pairs of token and expert, "
+    "tell each other how many they have of each expert, and copy the rows of their own tokens."
+)
+FILL = {"expanded_row_idx": -1}
+CANDIDATES = tuple(
+    Candidate(tile, lanes, load_ahead) for load_ahead in (True, False) for tile, lanes in ((32768, 2048), (16384, 1024), (4096, 512))
+)  # bytes of the rows at hand, and lanes of a block of pairs
+
+_NO_QUANTIZATION, _STATIC, _DYNAMIC = -1, 0, 1
+_MOST_SLOTS = 2047  # of a token: a block of pairs holds whole tokens
+_ZEROS = 8192  # bytes that are zeroed at a time
+_MANY = 2048  # bytes of rows that are worth a copy of their own
+
+
+def refusal(op: ir.OpView, target: Target) -> str | None:
+    """Why no kernel is generated for an op; None if one is."""
+    if ir.RankedTensorType(op.x.type).rank != 2:
+        return "is generated for one routing, not for a batch of them"
+    if any(ir.RankedTensorType(value.type).is_dynamic_dim(0) for value in (op.x, op.expert_idx)):
+        return "is generated for a fixed number of tokens"
+    if any(not isinstance(value.owner, ir.Block) for value in op.operands):
+        return "takes its operands from memory: compute what goes in before, outside of what is compiled"
+    if op.quant_mode != _NO_QUANTIZATION:
+        return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
+    if ir.RankedTensorType(op.expert_idx.type).get_dim_size(1) > _MOST_SLOTS:
+        return f"is generated for at most {_MOST_SLOTS} experts a token"
+    return None
+
+
+def lower(op: ir.OpView, site: Site) -> None:
+    """Builds the kernel body: the order of all pairs, and the rows of this core's tokens."""
+    _Routing(op, site).build()
+
+
+class _Routing:
+    def __init__(self, op, site: Site):
+        self.op, self.site, self.b = op, site, site.b
+        self.shape = shape_of(op, site.target, site.candidate)
+        self.x, self.expert_idx = (site.producers.buffers[value.arg_number] for value in (op.x, op.expert_idx))
+        site.deal_out(self.expert_idx)
+        s = self.shape
+        order = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
+        site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {order}")
+
+    # -- the kernel -----------------------------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        b, s = self.b, self.shape
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
+        if not s.pairs:
+            return
+        self.zero, self.one = b.index(0), b.index(1)
+        self.tokens = (share.operation.results[0], share.operation.results[1])
+        self.order = Order(b, s, self.expert_idx)
+        self.t = self.order.t
+        self.rows = self.copied()
+        self.pair_rows = PairRows(b, s, self.order.lane, self.batch(), s.limit if self.scattered else 0) if self.rows or self.scattered else None
+        self.zeros = [self.zero_tile(rows) for rows in self.rows] if s.capacity else []
+        if s.alone:
+            self.alone()
+        else:
+            self.together()
+
+    @property
+    def scattered(self) -> bool:
+        """Whether the index holds the pair of each row, not the row of each pair."""
+        return self.op.row_idx_type == 1
+
+    def copied(self) -> list[Rows]:
+        """The rows that go as they are."""
+        outputs, found = self.site.outputs, []
+        if self.shape.size:
+            found.append(self.whole(self.x, outputs["expanded_x"], self.shape.size))
+        if self.op.scale is not None:
+            scale = self.site.producers.buffers[self.op.scale.arg_number]
+            length = 1
+            for size in ir.RankedTensorType(self.op.scale.type).shape[1:]:
+                length *= size
+            if length:
+                found.append(self.whole(scale, outputs["expanded_scale"], length))
+        return found
+
+    def whole(self, source: ir.Value, target: ir.Value, length: int) -> Rows:
+        """Rows that are copied at once, if there is room."""
+        width = BYTES[str(ir.MemRefType(source.type).element_type)]
+        return Rows(source, target, length, min(length, self.site.candidate.tile // width))
+
+    def batch(self) -> int:
+        """How many tokens' rows are loaded at once: one, unless they are short."""
+        bytes_ = max((up(rows.pitch * BYTES[str(rows.element)], 32) for rows in self.rows), default=_MANY)
+        return max(1, min(64, self.shape.tokens, _MANY // bytes_))
+
+    # -- every core for itself ------------------------------------------------------------------------------------------
+
+    def alone(self) -> None:
+        b, s, order = self.b, self.shape, self.order
+        block = order.block(self.zero, b.index(s.pairs))
+        comment(block.expert.owner, "The experts of all pairs, and their order.")
+        in_order = order.sorted(block)
+        places = order.places(in_order)
+        # Cores may be without tokens.
+        is_last = b.cmpi("eq", self.tokens[1], b.index(s.tokens), "is_last")
+        writes = b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name="writes_counts")
+        ranks = b.splat(b.i32(0), s.lanes) if s.capacity else None
+
+        if s.capacity:
+            def rank(step, ranks):
+                smaller = order.smaller(in_order, step)
+                starts = order.looked_up(smaller, block, step, ranks, "starts")
+                self.zero_rows(step, order.increase(smaller, "expert_counts"))
+                return [starts]
+
+            (starts,) = order.each_step([("starts", ranks)], rank, "The experts, some at a time.")
+            place, has_place = self.padded(block, b.op(arith.subi, places, starts, name="ranks"))
+        else:
+            place, has_place = places, self.is_valid(block)
+
+        def results_of_all():
+            if self.counted:
+                def count(step, *offset):
+                    start = order.smaller(in_order, step)
+                    return self.write_counts(step, start, order.increase(start, "expert_counts"), *offset)
+
+                order.each_step(self.carried_by_counts(), count, "The counts.")
+            if not self.scattered:
+                self.write_index(place, has_place, self.zero, b.index(s.pairs))
+            return []
+
+        b.if_(writes, [], results_of_all, about="What is the same for all cores is written by the last one.")
+        # The pairs of this core's tokens.
+        lane = self.pair_rows.number if self.pair_rows else None
+        if self.pair_rows is None:
+            return
+        for predicate, token in (("OGE", self.tokens[0]), ("OLT", self.tokens[1])):
+            pair = b.op(arith.muli, token, b.index(s.slots), name="own_pair")
+            mine = b.cmpf(predicate, lane, b.splat(self.t.f32_of(pair), s.lanes), "is_mine")
+            has_place = b.op(arith.andi, has_place, mine, name="is_mine")
+        self.copy(place, has_place, self.zero, self.zero)
+
+    # -- all cores together ---------------------------------------------------------------------------------------------
+
+    def together(self) -> None:
+        b, s, order, t = self.b, self.shape, self.order, self.t
+        table, ranks = order.ranks(self.tokens)
+        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
+        writes = b.cmpi("eq", core.core, self.zero, "writes_counts")
+        own = order.workspace("bases", s.row, "core") if s.steps > 1 else None
+        start_of_own = b.op(arith.muli, core.core, b.index(s.row), name="own_bases") if s.steps > 1 else None
+
+        def step(number, *offset):
+            bases = order.bases(table, number)
+            base = bases.rank_base if s.capacity else bases.base
+            if own is not None:
+                at = b.op(arith.addi, start_of_own, order.lane_of(number))
+                t.store(base, own, at, b.index(s.step))
+            if s.capacity:
+                self.zero_rows(number, bases.count)
+            following = list(offset)
+            if self.counted:
+                def write():
+                    return self.write_counts(number, bases.start, bases.count, *offset)
+
+                names = [name for name, _ in self.carried_by_counts()]
+                types = [value.type for value in offset]
+                following = b.if_(
+                    writes, names, write, (lambda: list(offset)) if offset else None, types=types, about="The first core writes the counts."
+                )
+            self.base = base
+            return following
+
+        order.each_step(self.carried_by_counts() if self.counted else [], step, "Where the pairs of each expert start.")
+
+        def one(first, count):
+            block = order.block(first, count)
+            rank = t.load(ranks, first, count, s.lanes, "ranks", pad=0.0)
+            if own is None:
+                found = order.looked_up(self.base, block, self.zero, None, "bases")
+            else:
+                def look(number, found):
+                    at = b.op(arith.addi, start_of_own, order.lane_of(number))
+                    base = t.load(own, at, b.index(s.step), s.step, "base")
+                    return [order.looked_up(base, block, number, found, "bases")]
+
+                (found,) = order.each_step([("bases", b.splat(b.i32(0), s.lanes, "bases"))], look, "The experts, some at a time.")
+            place = b.op(arith.addi, rank, found, name="places")
+            has_place = self.is_valid(block)
+            if s.capacity:
+                place, has_place = self.padded(block, place)
+            if not self.scattered:
+                self.write_index(place, has_place, first, count)
+            if self.pair_rows is not None:
+                token = b.op(arith.divsi, first, b.index(s.slots), name="first_token")
+                self.copy(place, has_place, first, token)
+            return []
+
+        order.each_block(self.tokens, [], one, "The rows of this core's tokens.")
+
+    # -- places ---------------------------------------------------------------------------------------------------------
+
+    def is_valid(self, block: Block) -> ir.Value:
+        return self.b.cmpf("OLT", block.expert, self.t.splat(float(self.shape.experts), block.expert), "has_expert")
+
+    def is_below(self, value: ir.Value, limit: int, name: str) -> ir.Value:
+        """Whether integers that are not negative are below a limit."""
+        b, t = self.b, self.t
+        least = b.op(arith.minsi, value, t.splat(limit - 1, value), name="at_most")
+        return b.cmpi("eq", least, value, name)
+
+    def padded(self, block: Block, rank: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The places of pairs by their rank, where every expert has the same number of rows; and which pairs have one."""
+        b, t, s = self.b, self.t, self.shape
+        has_place = b.op(arith.andi, self.is_valid(block), self.is_below(rank, s.capacity, "fits"), name="has_place")
+        expert = t.to_i32(block.expert, "expert_number")
+        first = b.op(arith.muli, expert, t.splat(s.capacity, expert), name="first_row")
+        return b.op(arith.addi, first, rank, name="places"), has_place
+
+    def write_index(self, place: ir.Value, has_place: ir.Value, first: ir.Value, count: ir.Value) -> None:
+        """The row of each pair."""
+        b, t = self.b, self.t
+        index = b.select(has_place, place, t.splat(-1, place, "none"), "row_idx")
+        t.store(index, self.site.outputs["expanded_row_idx"], first, count)
+
+    def copy(self, place: ir.Value, has_place: ir.Value, first_pair: ir.Value, first_token: ir.Value) -> None:
+        """The rows of a block, and where the index holds pairs, these."""
+        b, t, s, pairs = self.b, self.t, self.shape, self.pair_rows
+        if s.limit and not self.scattered:
+            has_place = b.op(arith.andi, has_place, self.is_below(place, s.limit, "is_row"), name="has_row")
+        kept = pairs.kept(place, has_place)
+        also = None
+        if self.scattered:
+            number = b.op(arith.addi, kept.lane, b.splat(t.i32_of(first_pair), s.lanes), name="pairs")
+            spread = t.make("Broadcast", number, length=8 * s.lanes, name="pair_blocks", width=8)
+
+            def also(pair, place):
+                one = slice_of(b, spread, b.op(arith.muli, pair, b.index(8)), 8, "pair_block")
+                t.store(one, self.site.outputs["expanded_row_idx"], place, self.one)
+
+        whole = [rows for rows in self.rows if rows.columns == rows.length]
+        if whole or also is not None:
+            pairs.write(kept, first_token, whole, also=also)
+        for rows in self.rows:
+            if rows not in whole:
+                b.for_(
+                    self.zero, b.index(rows.length), b.index(rows.columns), [],
+                    lambda column, rows=rows: pairs.write(kept, first_token, [rows], column=column) or [],
+                    induction="column", about="Rows that are too long for the unified buffer, in parts.",
+                )  # fmt: skip
+
+    # -- counts ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def counted(self) -> bool:
+        return self.op.expert_tokens_num_flag
+
+    def carried_by_counts(self) -> list[tuple[str, ir.Value]]:
+        """What one step of the experts hands to the next: how many experts with pairs there were."""
+        return [("listed", self.zero)] if self.op.expert_tokens_num_type == 2 else []
+
+    def write_counts(self, step, start, count, *listed) -> list[ir.Value]:
+        """The counts of the experts of a step."""
+        b, t, s = self.b, self.t, self.shape
+        if self.op.expert_tokens_num_type == 2:
+            return self.write_pairs(step, count, *listed)
+        value = count
+        if self.op.expert_tokens_num_type == 0:
+            value = b.op(arith.addi, start, count, name="running_counts")
+        first = self.order.lane_of(step)
+        self.store_counts(value, first, self.of_step(first))
+        return []
+
+    def of_step(self, first: ir.Value) -> ir.Value:
+        """How many active experts a step has."""
+        b, s = self.b, self.shape
+        if s.steps == 1:
+            return b.index(s.experts)
+        left = b.op(arith.subi, b.index(s.experts), first, name="experts_left")
+        return b.op(arith.minsi, left, b.index(s.step), name="experts_here")
+
+    def write_pairs(self, step, count, listed) -> list[ir.Value]:
+        """Pairs (expert, count) of the experts that have any; behind them, zeros."""
+        b, t, s, order = self.b, self.t, self.shape, self.order
+        first = order.lane_of(step)
+        here = self.of_step(first)
+        number = t.to_f32(order.entry, "entry_number")
+        some = b.cmpf("OGT", t.to_f32(count, "count"), t.splat(0.5, number), "has_pairs")
+        inside = b.cmpf("OLT", number, b.splat(t.f32_of(here), s.width), "is_expert")
+        some = b.op(arith.andi, some, inside, name="is_listed")
+        by = b.op(arith.addi, t.i32_of(first), b.i32(s.first))
+        expert = b.op(arith.addi, order.entry, b.splat(by, s.width), name="experts")
+        experts, kept = t.compress(expert, some, "listed_experts")
+        counts, _ = t.compress(count, some, "listed_counts")
+        both = b.splat(b.i32(0), 2 * s.width, "both")
+        both = with_slice(b, with_slice(b, both, experts, 0, "both"), counts, s.width, "both")
+        # Lane i of the result is lane i // 2 of the one or the other.
+        lane = t.iota(2 * s.width, b.i32_type, "pair_lanes")
+        half = b.op(arith.shrsi, lane, t.splat(1, lane), name="half")
+        odd = b.op(arith.subi, lane, b.op(arith.shli, half, t.splat(1, half), name="even"), name="odd")
+        source = b.op(arith.addi, half, b.op(arith.muli, odd, t.splat(s.width, odd), name="in_counts"), name="source")
+        pairs = t.gather(both, source, "pairs")
+        end = b.splat(t.f32_of(kept, "listed_here"), 2 * s.width)
+        is_pair = b.cmpf("OLT", t.to_f32(half, "pair_number"), end, "is_pair")
+        pairs = b.select(is_pair, pairs, t.splat(0, pairs, "nothing"), "pairs")
+        offset = b.op(arith.muli, listed, b.index(2), name="first_listed")
+        left = b.op(arith.subi, b.index(s.all_experts), listed, name="room")
+        room = b.op(arith.minsi, left, b.index(s.width), name="rows_here")
+        self.store_counts(pairs, offset, b.op(arith.muli, room, b.index(2), name="lanes_here"))
+        return [b.op(arith.addi, listed, kept, name="listed")]
+
+    def store_counts(self, value: ir.Value, offset: ir.Value, count: ir.Value) -> None:
+        memory = self.site.outputs["expert_tokens"]
+        if str(ir.MemRefType(memory.type).element_type) == "i64":
+            value = self.words_of(value)
+        self.t.store(value, memory, offset, count)
+
+    def words_of(self, value: ir.Value) -> ir.Value:
+        """Integers that are not negative as 64-bit ones: each, then a zero."""
+        b, t = self.b, self.t
+        length = length_of(value)
+        lane = t.iota(2 * length, b.i32_type, "word_lanes")
+        half = b.op(arith.shrsi, lane, t.splat(1, lane), name="half")
+        twice = b.op(arith.shli, half, t.splat(1, half), name="even")
+        words = t.gather(value, half, "words")
+        return b.select(b.cmpi("eq", lane, twice, "is_low"), words, t.splat(0, words, "high"), "words")
+
+    # -- padding --------------------------------------------------------------------------------------------------------
+
+    def zero_tile(self, rows: Rows) -> tuple[ir.Value, ir.Value, int]:
+        """Zeros for rows that no pair has; where they go; elements of such a row."""
+        b, element = self.b, rows.element
+        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+        lanes = up(min(rows.length * self.shape.capacity, _ZEROS // BYTES[str(element)]), 64)
+        return b.splat(arith.constant(element, zero, loc=b.loc()), lanes, "zeros"), rows.target, rows.length
+
+    def zero_rows(self, step: ir.Value, count: ir.Value) -> None:
+        """Zeros in the rows that an expert has more than pairs; the experts of a step are shared among the cores."""
+        b, s = self.b, self.shape
+        first = self.order.lane_of(step)
+        share = b.build(TILE.classes["BlockRows"], self.of_step(first), results=[b.index_type] * 4)
+        capacity = b.index(s.capacity, "capacity")
+
+        def of_expert(entry):
+            pairs = self.t.extract(count, entry, "pairs")
+            used = b.op(arith.minsi, pairs, capacity, name="used_rows")
+            expert = b.op(arith.addi, first, entry, name="expert")
+            row = b.op(arith.addi, b.op(arith.muli, expert, capacity), used, name="first_unused")
+            unused = b.op(arith.subi, capacity, used, name="unused_rows")
+            for zeros, memory, length in self.zeros:
+                start = b.op(arith.muli, row, b.index(length), name="unused_start")
+                size = b.op(arith.muli, unused, b.index(length), name="unused_size")
+                lanes = b.index(length_of(zeros))
+
+                def piece(at, zeros=zeros, memory=memory, start=start, size=size, lanes=lanes):
+                    left = b.op(arith.subi, size, at, name="left")
+                    self.t.store(zeros, memory, b.op(arith.addi, start, at), b.op(arith.minsi, left, lanes, name="here"))
+                    return []
+
+                b.for_(self.zero, size, lanes, [], piece, induction="at")
+            return []
+
+        b.for_(
+            share.operation.results[0], share.operation.results[1], self.one, [], of_expert,
+            induction="entry", about="Zeros in the rows that no pair has.",
+        )  # fmt: skip

@@ -1,0 +1,223 @@
+"""Where each pair of token and expert goes: the order of all pairs by expert, found by all cores together.
+
+A core orders its own pairs, a block at a time, by a sort of (expert, pair), and counts how many of them have a smaller
+expert than e, for every e: one more list, of an entry for every e, merged in before the pairs of the same expert, has
+entry e behind that many pairs. A second sort brings the places back into the order of the pairs.
+
+Tables of these counts, one a core, meet in the workspace. Their sum over all cores is where the pairs of an expert start,
+and their differences from one expert to the next, over the cores before, are how many of these pairs come earlier.
+
+Few pairs are ordered by every core for itself, without a meeting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from jascend.dialect import TILE
+
+from ..builder import Builder, comment, tile_type
+from .routing_shape import Shape
+from .row_chunks import slice_of, with_slice
+from .tiles import Tiles
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pairs in their order, a lane each.
+
+    Attributes:
+      first: the number of the first one.
+      expert: counted from the first active one; as many as there are for pairs without one (f32).
+    """
+
+    first: ir.Value
+    expert: ir.Value
+
+
+@dataclass(frozen=True)
+class Bases:
+    """By expert, one lane each, of one step of the experts.
+
+    Attributes:
+      start: where the pairs of an expert start, over all cores.
+      count: how many they are.
+      base: what the rank of a pair among those of this core adds up to its place with.
+      rank_base: or its rank among all pairs of its expert.
+    """
+
+    start: ir.Value
+    count: ir.Value
+    base: ir.Value
+    rank_base: ir.Value
+
+
+class Order:
+    """Builds the order of one routing. The insertion point at construction is that of the tiles it needs throughout."""
+
+    def __init__(self, b: Builder, shape: Shape, expert_idx: ir.Value):
+        self.b, self.t, self.shape, self.expert_idx = b, Tiles(b), shape, expert_idx
+        s, t = shape, self.t
+        self.lanes = t.iota(s.lanes + s.width, b.i32_type, "lanes")
+        self.lane = t.head(self.lanes, s.lanes)
+        self.entry = t.head(self.lanes, s.width)
+        numbers = t.iota(s.width, b.f32_type, "entry_numbers")
+        self.entry_keys = b.op(arith.negf, numbers, name="entry_keys")
+        # The entry of the following expert; the last lane has none.
+        following = b.op(arith.addi, self.entry, t.splat(1, self.entry), name="following")
+        self.following = b.op(arith.minsi, following, t.splat(s.width - 1, following), name="following")
+
+    # -- one block of pairs ---------------------------------------------------------------------------------------------
+
+    def block(self, first: ir.Value, count: ir.Value) -> Block:
+        """`count` pairs from `first` on; what has no active expert, or is no pair, is numbered behind the last expert."""
+        b, t, s = self.b, self.t, self.shape
+        ids = t.load(self.expert_idx, first, count, s.lanes, "ids", pad=-1.0)
+        expert = t.to_f32(ids, "expert")
+        inside = b.op(
+            arith.andi,
+            b.cmpf("OGE", expert, t.splat(float(s.first), expert), "not_below"),
+            b.cmpf("OLT", expert, t.splat(float(s.first + s.experts), expert), "not_above"),
+            name="is_active",
+        )
+        if s.first:
+            expert = b.op(arith.subf, expert, t.splat(float(s.first), expert), name="active_expert")
+        return Block(first, b.select(inside, expert, t.splat(float(s.experts), expert), "expert"))
+
+    def sorted(self, block: Block) -> ir.Value:
+        """The pairs by expert, then by number, as a list."""
+        key = self.b.op(arith.negf, block.expert, name="key")
+        return self.t.sort(key, self.lane, self.shape.lanes, "in_order")
+
+    def places(self, in_order: ir.Value) -> ir.Value:
+        """For each pair of a block, its place in the list."""
+        b, t = self.b, self.t
+        lane = t.to_f32(t.indices_of(in_order, "sorted_lanes"), "sorted_lane")
+        back = t.sort(b.op(arith.negf, lane, name="lane_key"), self.lane, self.shape.lanes, "in_turn")
+        return t.indices_of(back, "places")
+
+    def smaller(self, in_order: ir.Value, step: ir.Value) -> ir.Value:
+        """For each expert of a step, how many pairs of the list have a smaller one."""
+        b, t, s = self.b, self.t, self.shape
+        keys = self.entry_keys
+        if s.steps > 1:
+            keys = b.op(arith.subf, keys, b.splat(self.first_of(step), s.width), name="entry_keys")
+        entries = t.sort(keys, t.splat(s.lanes, self.entry, "no_pair"), 32, "entries")
+        merged = t.make("MergeLists", entries, in_order, None, None, length=2 * (s.width + s.lanes), name="with_entries")
+        which = t.to_f32(t.indices_of(merged, "merged_lanes"), "merged_lane")
+        is_entry = b.cmpf("OGE", which, t.splat(float(s.lanes), which), "is_entry")
+        found, _ = t.compress(self.lanes, is_entry, "entry_places")
+        return b.op(arith.subi, t.head(found, s.width), self.entry, name="smaller")
+
+    # -- tables, by expert ----------------------------------------------------------------------------------------------
+
+    def first_of(self, step: ir.Value) -> ir.Value:
+        """The first expert of a step, as a float32."""
+        return self.t.f32_of(self.lane_of(step), "first_expert")
+
+    def lane_of(self, step: ir.Value) -> ir.Value:
+        """Where the tables of a step start, in those of all experts."""
+        return self.b.op(arith.muli, step, self.b.index(self.shape.step), name="first_lane")
+
+    def increase(self, table: ir.Value, name: str) -> ir.Value:
+        """From each expert to the next one."""
+        return self.b.op(arith.subi, self.t.gather(table, self.following, "of_following"), table, name=name)
+
+    def looked_up(self, table: ir.Value, block: Block, step: ir.Value, before: ir.Value | None, name: str) -> ir.Value:
+        """The entry of each pair's expert; `before` where that is not among those of the step."""
+        b, t, s = self.b, self.t, self.shape
+        if s.steps == 1:
+            return t.gather(table, t.to_i32(block.expert, "expert_lane"), name)
+        expert = b.op(arith.subf, block.expert, b.splat(self.first_of(step), s.lanes), name="expert_of_step")
+        clipped = b.op(arith.maximumf, expert, t.splat(0.0, expert), name="clipped")
+        clipped = b.op(arith.minimumf, clipped, t.splat(float(s.step - 1), expert), name="clipped")
+        found = t.gather(table, t.to_i32(clipped, "expert_lane"), name)
+        return b.select(b.cmpf("OEQ", clipped, expert, "is_of_step"), found, before, name)
+
+    def each_step(self, carried, body: Callable[..., list[ir.Value]], about: str) -> list[ir.Value]:
+        """`body(step, *carried)` for all steps of the experts."""
+        b, s = self.b, self.shape
+        if s.steps == 1:
+            return body(b.index(0), *(value for _, value in carried))
+        return b.for_(b.index(0), b.index(s.steps), b.index(1), carried, body, induction="step", about=about)
+
+    # -- all cores ------------------------------------------------------------------------------------------------------
+
+    def ranks(self, tokens: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
+        """Orders the pairs of this core's tokens, leaves counts and ranks in the workspace; returns these two memories. The
+        rank of a pair counts the pairs of this core before it that have the same expert."""
+        b, t, s = self.b, self.t, self.shape
+        table = self.workspace("counts", s.row, "core")
+        ranks = self.workspace("ranks", -(-s.pairs // 8) * 8, "launch")
+        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).core
+
+        def one(first, count, total):
+            block = self.block(first, count)
+            in_order = self.sorted(block)
+            places = self.places(in_order)
+
+            def step(number, total, rank):
+                at = self.lane_of(number)
+                seen = total if s.steps == 1 else slice_of(b, total, at, s.width, "seen")
+                smaller = self.smaller(in_order, number)
+                earlier = self.increase(seen, "earlier")
+                found = self.looked_up(b.op(arith.subi, earlier, smaller, name="to_rank"), block, number, rank, "rank")
+                total_here = b.op(arith.addi, seen, smaller, name="counts")
+                if s.steps == 1:
+                    return [total_here, found]
+                return [with_slice(b, total, t.head(total_here, s.step), at, "counts"), found]
+
+            carried = [("counts", total), ("rank", b.splat(b.i32(0), s.lanes) if s.steps > 1 else places)]
+            total, rank = self.each_step(carried, step, "The experts, some at a time.")
+            t.store(b.op(arith.addi, places, rank, name="ranks"), ranks, first, count)
+            return [total]
+
+        zeros = b.splat(b.i32(0), s.row, "counts")
+        (total,) = self.each_block(tokens, [("counts", zeros)], one, "Ranks of this core's pairs, and counts by expert.")
+        start = b.op(arith.muli, core, b.index(s.row), name="own_counts")
+        t.store(total, table, start, b.index(s.row))
+        comment(b.build(TILE.classes["SyncAll"]), "All cores have counted.")
+        return table, ranks
+
+    def each_block(self, tokens, carried, body: Callable[..., list[ir.Value]], about: str) -> list[ir.Value]:
+        """`body(first, count, *carried)` for all blocks of pairs of a range of tokens."""
+        b, s = self.b, self.shape
+        block, slots = b.index(s.block, "block_tokens"), b.index(s.slots, "slots")
+
+        def one(token, *values):
+            left = b.op(arith.subi, tokens[1], token, name="tokens_left")
+            count = b.op(arith.muli, b.op(arith.minsi, left, block, name="tokens_here"), slots, name="pairs_here")
+            return body(b.op(arith.muli, token, slots, name="first_pair"), count, *values)
+
+        return b.for_(*tokens, block, carried, one, induction="token", about=about)
+
+    def bases(self, table: ir.Value, step: ir.Value) -> Bases:
+        """What all tables together say, for the experts of one step."""
+        b, t, s = self.b, self.t, self.shape
+        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
+        tables = t.make(
+            "LoadRows", table, self.lane_of(step), core.cores, length=s.cores * s.width, element=b.i32_type, name="tables",
+            row_length=s.width, gm_pitch=s.row, pitch=s.width,
+        )  # fmt: skip
+
+        def add(number, total):
+            row = slice_of(b, tables, b.op(arith.muli, number, b.index(s.width)), s.width, "counts_of_core")
+            return [b.op(arith.addi, total, row, name="total")]
+
+        zeros = b.splat(b.i32(0), s.width, "before")
+        zero, one = b.index(0), b.index(1)
+        (before,) = b.for_(zero, core.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before.")
+        (start,) = b.for_(core.core, core.cores, one, [("total", before)], add, induction="other", about="Those of all cores.")
+        rank_base = self.increase(before, "of_cores_before")
+        return Bases(start, self.increase(start, "expert_counts"), b.op(arith.addi, start, rank_base, name="base"), rank_base)
+
+    def workspace(self, name: str, elements: int, per: str) -> ir.Value:
+        shape = [elements] if per == "launch" else [ir.ShapedType.get_dynamic_size(), elements]
+        memory = ir.MemRefType.get(shape, self.b.i32_type, memory_space=ir.StringAttr.get("gm"))
+        return TILE.classes["Workspace"].build(
+            results=[memory], loc=self.b.loc(name), name=name, elements=elements, per=per
+        ).memory
