@@ -116,7 +116,7 @@ class Program:
     def _launch(
         self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray], observe: Callable, trace: bool
     ) -> list[np.ndarray]:
-        results = [np.full(t.shape, fill, jnp.dtype(t.dtype)) for t, fill in zip(step.types, kernel.fill)]
+        results = [_filled(t.shape, jnp.dtype(t.dtype), fill) for t, fill in zip(step.types, kernel.fill)]
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
         run = project.build_for_twin(kernel, self.target).launch(
@@ -148,6 +148,11 @@ class Program:
           jascend.errors.Unsupported: another kind of project.
         """
         return _write(self, directory, project)
+
+
+def _filled(shape: tuple[int, ...], dtype: np.dtype, fill: int) -> np.ndarray:
+    """0 is the bytes 0, also where that is no zero."""
+    return np.full(shape, fill, dtype) if fill else np.zeros(shape, dtype)
 
 
 def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:

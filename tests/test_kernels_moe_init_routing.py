@@ -15,7 +15,10 @@ from jascend.errors import Unsupported
 
 F32, BF16 = np.float32, ml_dtypes.bfloat16
 SUPPORTED = (-1,)
-CASES = [case for case in vectors.moe_init_routing() if case.info["attrs"]["quant_mode"] in SUPPORTED]
+CASES = [
+    case for case in vectors.moe_init_routing()
+    if case.info["attrs"]["quant_mode"] in SUPPORTED and case.info["inputs"]["x"]["dtype"] != "fp4_e2m1"
+]  # fmt: skip
 # Of every kind of case one in `make test`, on one of the products.
 QUICK = {"001", "005", "006", "010", "015", "017", "019", "020", "023", "029", "031", "075"}
 
@@ -79,7 +82,7 @@ def vector_cases():
             yield pytest.param(case, target, id=f"{case.info['id']}-{target}", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "target"), vector_cases())
+@pytest.mark.parametrize(("case", "target"), list(vector_cases()))
 def test_vectors(case, target):
     operands = {name: case.arrays[name] for name in ("x", "expert_idx", "scale", "offset")}
     attributes = {k: tuple(v) if isinstance(v, list) else v for k, v in case.info["attrs"].items()}

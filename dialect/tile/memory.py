@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..definition import Attribute, Op, Operand, Result, VerifyError
 from .common import element_of, length_of, same_element
 
-_BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1}
+_BYTES = {
+    "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1,
+}  # fmt: skip
 _BLOCK = 32  # bytes
 _MAX_ROWS = 4095  # blocks of one copy
 

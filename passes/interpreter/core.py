@@ -20,6 +20,7 @@ _DTYPES = {
     "i4": np.dtype(ml_dtypes.int4),
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8E8M0FNU": np.dtype(ml_dtypes.float8_e8m0fnu),
     "f4E2M1FN": np.dtype(ml_dtypes.float4_e2m1fn),
     "i1": np.dtype(np.bool_),
     "index": np.dtype(np.int64),

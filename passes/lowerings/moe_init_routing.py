@@ -46,9 +46,15 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
         return "takes its operands from memory: compute what goes in before, outside of what is compiled"
     if op.quant_mode != _NO_QUANTIZATION:
         return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
+    if _element(op.x) == "f4E2M1FN":
+        return f"has no kernel for x of float4_e2m1fn on {target.name} yet"
     if ir.RankedTensorType(op.expert_idx.type).get_dim_size(1) > _MOST_SLOTS:
         return f"is generated for at most {_MOST_SLOTS} experts a token"
     return None
+
+
+def _element(value: ir.Value) -> str:
+    return str(ir.ShapedType(value.type).element_type)
 
 
 def lower(op: ir.OpView, site: Site) -> None:
@@ -166,10 +172,10 @@ class _Routing:
     def together(self) -> None:
         b, s, order, t = self.b, self.shape, self.order, self.t
         table, ranks = order.ranks(self.tokens)
-        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
-        writes = b.cmpi("eq", core.core, self.zero, "writes_counts")
+        core = order.core
+        writes = b.cmpi("eq", core, self.zero, "writes_counts")
         own = order.workspace("bases", s.row, "core") if s.steps > 1 else None
-        start_of_own = b.op(arith.muli, core.core, b.index(s.row), name="own_bases") if s.steps > 1 else None
+        start_of_own = b.op(arith.muli, core, b.index(s.row), name="own_bases") if s.steps > 1 else None
 
         def step(number, *offset):
             bases = order.bases(table, number)

@@ -153,7 +153,7 @@ class Order:
         b, t, s = self.b, self.t, self.shape
         table = self.workspace("counts", s.row, "core")
         ranks = self.workspace("ranks", -(-s.pairs // 8) * 8, "launch")
-        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).core
+        self.core, self.cores = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results
 
         def one(first, count, total):
             block = self.block(first, count)
@@ -178,7 +178,7 @@ class Order:
 
         zeros = b.splat(b.i32(0), s.row, "counts")
         (total,) = self.each_block(tokens, [("counts", zeros)], one, "Ranks of this core's pairs, and counts by expert.")
-        start = b.op(arith.muli, core, b.index(s.row), name="own_counts")
+        start = b.op(arith.muli, self.core, b.index(s.row), name="own_counts")
         t.store(total, table, start, b.index(s.row))
         comment(b.build(TILE.classes["SyncAll"]), "All cores have counted.")
         return table, ranks
@@ -198,9 +198,8 @@ class Order:
     def bases(self, table: ir.Value, step: ir.Value) -> Bases:
         """What all tables together say, for the experts of one step."""
         b, t, s = self.b, self.t, self.shape
-        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
         tables = t.make(
-            "LoadRows", table, self.lane_of(step), core.cores, length=s.cores * s.width, element=b.i32_type, name="tables",
+            "LoadRows", table, self.lane_of(step), self.cores, length=s.cores * s.width, element=b.i32_type, name="tables",
             row_length=s.width, gm_pitch=s.row, pitch=s.width,
         )  # fmt: skip
 
@@ -210,8 +209,8 @@ class Order:
 
         zeros = b.splat(b.i32(0), s.width, "before")
         zero, one = b.index(0), b.index(1)
-        (before,) = b.for_(zero, core.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before.")
-        (start,) = b.for_(core.core, core.cores, one, [("total", before)], add, induction="other", about="Those of all cores.")
+        (before,) = b.for_(zero, self.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before.")
+        (start,) = b.for_(self.core, self.cores, one, [("total", before)], add, induction="other", about="Those of all cores.")
         rank_base = self.increase(before, "of_cores_before")
         return Bases(start, self.increase(start, "expert_counts"), b.op(arith.addi, start, rank_base, name="base"), rank_base)
 

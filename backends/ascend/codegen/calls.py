@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STORAGE = {
     "f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t", "i16": "int16_t", "i8": "int8_t",
     # The narrow formats as the bytes that hold them.
-    "f8E4M3FN": "uint8_t", "f8E5M2": "uint8_t", "i4": "uint8_t", "f4E2M1FN": "uint8_t",
+    "f8E4M3FN": "uint8_t", "f8E5M2": "uint8_t", "f8E8M0FNU": "uint8_t", "i4": "uint8_t", "f4E2M1FN": "uint8_t",
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from .tiling import camel
 _DTYPES = {
     "f32": "float32", "i32": "int32", "bf16": "bfloat16", "f16": "float16", "i16": "int16", "i8": "int8", "ui8": "uint8",
     "i64": "int64", "i1": "bool",
-    "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "i4": "int4", "f4E2M1FN": "float4_e2m1fn",
+    "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E8M0FNU": "float8_e8m0fnu", "i4": "int4", "f4E2M1FN": "float4_e2m1fn",
 }  # fmt: skip
 _INDENT = "    "
 

@@ -1,0 +1,68 @@
+// RUN: jascend-opt %s --lower-to-tile --split-input-file | FileCheck %s
+
+// 50 pairs a core, 64 experts. A core sorts its pairs by expert, merges an entry for every expert in, and sorts back. Counts
+// by expert go to the workspace, all meet, and every core adds those of the others up. Then rows, eight tokens at a time.
+// CHECK-LABEL: func.func private @together(
+// CHECK-SAME:      %[[X:.*]]: memref<?x128xf16, "gm">, %[[IDS:.*]]: memref<?x4xi32, "gm">, %[[ROWS:.*]]: memref<?x128xf16, "gm">, %[[INDEX:.*]]: memref<?xi32, "gm">, %[[COUNTS:.*]]: memref<?xi32, "gm">)
+// CHECK-SAME:      ascend.fill = array<i64: 0, -1, 0>
+// CHECK-SAME:      ascend.rows_of = 1 : i64
+// CHECK:         %[[SHARE:.*]]:4 = "tile.block_rows"
+// CHECK:         %[[TABLE:.*]] = "tile.workspace"() {elements = 128 : i64, name = "counts", per = "core"}
+// CHECK:         %[[RANKS:.*]] = "tile.workspace"() {elements = 2400 : i64, name = "ranks", per = "launch"}
+// CHECK:         scf.for %{{.*}} = %[[SHARE]]#0 to %[[SHARE]]#1
+// CHECK:           "tile.load"(%[[IDS]],
+// CHECK:           %[[ORDER:.*]] = "tile.sort"({{.*}}) {run = 64 : i64}
+// CHECK:           "tile.sort"({{.*}}) {run = 64 : i64}
+// CHECK:           %[[ENTRIES:.*]] = "tile.sort"({{.*}}) {run = 32 : i64} : (tensor<128xf32>
+// CHECK:           "tile.merge_lists"(%[[ENTRIES]], %[[ORDER]])
+// CHECK:           "tile.compress"
+// CHECK:           "tile.store"(%{{.*}}, %[[RANKS]],
+// CHECK:         "tile.store"(%{{.*}}, %[[TABLE]],
+// CHECK:         "tile.sync_all"
+// CHECK-NOT:     "tile.sync_all"
+// CHECK:         "tile.load_rows"(%[[TABLE]],{{.*}} -> tensor<6144xi32>
+// CHECK:         scf.if
+// CHECK:           "tile.store"(%{{.*}}, %[[COUNTS]],
+// CHECK:         scf.for %{{.*}} = %[[SHARE]]#0 to %[[SHARE]]#1
+// CHECK:           "tile.load"(%[[RANKS]],
+// CHECK:           "tile.store"(%{{.*}}, %[[INDEX]],
+// The rows of the next tokens are loaded before those at hand are written.
+// CHECK:           %[[FIRST:.*]] = "tile.load_rows"(%[[X]],{{.*}} -> tensor<1024xf16>
+// CHECK:           scf.for {{.*}} iter_args(%[[HERE:.*]] = %[[FIRST]])
+// CHECK:             %[[NEXT:.*]] = "tile.load_rows"(%[[X]],
+// CHECK:             scf.for
+// CHECK:               %[[ROW:.*]] = tensor.extract_slice %[[HERE]]
+// CHECK:               "tile.store"(%[[ROW]], %[[ROWS]],
+// CHECK:             scf.yield %[[NEXT]]
+func.func private @together(%x: tensor<600x128xf16>, %ids: tensor<600x4xi32>) -> (tensor<2400x128xf16>, tensor<2400xi32>, tensor<64xi32>) attributes {ascend.kernel} {
+  %0:3 = "ascend.moe_init_routing"(%x, %ids) {
+    active_expert_range = array<i32: 0, 64>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 64 : i64, expert_tokens_num_flag = true, expert_tokens_num_type = 1 : i64, quant_mode = -1 : i64,
+    row_idx_type = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 1, 0>
+  } : (tensor<600x128xf16>, tensor<600x4xi32>) -> (tensor<2400x128xf16>, tensor<2400xi32>, tensor<64xi32>)
+  return %0#0, %0#1, %0#2 : tensor<2400x128xf16>, tensor<2400xi32>, tensor<64xi32>
+}
+
+// -----
+
+// Few pairs: every core orders all of them, none waits. One writes what is the same for all. Long rows go one at a time, and
+// the index holds the pair of each row.
+// CHECK-LABEL: func.func private @alone(
+// CHECK-SAME:      %[[X:.*]]: memref<?x4096xbf16, "gm">, %[[IDS:.*]]: memref<?x8xi32, "gm">, %[[ROWS:.*]]: memref<?x4096xbf16, "gm">, %[[INDEX:.*]]: memref<?xi32, "gm">)
+// CHECK-NOT:     "tile.workspace"
+// CHECK-NOT:     "tile.sync_all"
+// CHECK:         "tile.load"(%[[IDS]],{{.*}} -> tensor<128xi32>
+// CHECK:         %[[BLOCKS:.*]] = "tile.broadcast"({{.*}}) {width = 8 : i64}
+// CHECK:         scf.for
+// CHECK:           "tile.load"(%[[X]],{{.*}} -> tensor<4096xbf16>
+// CHECK:             "tile.store"(%{{.*}}, %[[ROWS]],
+// CHECK:             %[[PAIR:.*]] = tensor.extract_slice %[[BLOCKS]]
+// CHECK:             "tile.store"(%[[PAIR]], %[[INDEX]],
+func.func private @alone(%x: tensor<9x4096xbf16>, %ids: tensor<9x8xi32>) -> (tensor<72x4096xbf16>, tensor<72xi32>) attributes {ascend.kernel} {
+  %0:2 = "ascend.moe_init_routing"(%x, %ids) {
+    active_expert_range = array<i32: 2, 6>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 64 : i64, expert_tokens_num_flag = false, expert_tokens_num_type = 1 : i64, quant_mode = -1 : i64,
+    row_idx_type = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0>
+  } : (tensor<9x4096xbf16>, tensor<9x8xi32>) -> (tensor<72x4096xbf16>, tensor<72xi32>)
+  return %0#0, %0#1 : tensor<72x4096xbf16>, tensor<72xi32>
+}
