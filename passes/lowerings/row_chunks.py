@@ -95,6 +95,11 @@ class RowChunks:
         with producers.strided(rows, length, self.vocabulary // rows):
             return producers.piece(self.logits, _ACCESS, self.start, None, 0.0)
 
+    def at(self, column: ir.Value, count: ir.Value) -> Chunk:
+        """One chunk, outside a pass."""
+        self._prepare(self.chunk)
+        return self._chunk(column, count)
+
     def _chunk(self, column: ir.Value, count: ir.Value) -> Chunk:
         b, producers = self.b, self.producers
         if self.is_load:

@@ -1,0 +1,158 @@
+"""A row in descending order, equal elements by position, batch after batch, without a sort of the row.
+
+A batch has the elements from one value down to another: collected in one pass over the row (`leading.Collector`), sorted in
+the unified buffer. Where the values to cut at lie is told by a sorted sample of the row, so a batch has about as many
+elements as it is meant to have. If they are too many after all, it is halved until they fit. Many copies of one value
+need no sort: they come chunk by chunk, as they are.
+
+So what the first few batches do not hold costs nothing, and no part of the row goes through global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith
+
+from ..builder import tile_type
+from .keys import Keys
+from .leading import Collector, Size
+from .ops import Ops
+from .row_chunks import NEG_INF, RowChunks, slice_of
+
+BATCH = Size(listed=4096, maxima=0, head=2048, gathered=4096)
+
+_MEANT = 2048  # elements of a batch
+_MEANT_OF_CHUNK = 1536  # where the row is one chunk
+_RUN = 16  # neighbours in the sample
+_LONG = 1 << 16  # elements of a row for which the larger sample pays
+
+
+class Descending:
+    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch."""
+
+    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, vocabulary: int):
+        self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
+        self.collector = Collector(t, ramp, BATCH)
+        self.sampled = 1024 if vocabulary <= _LONG else 4096
+        meant = _MEANT if vocabulary > BATCH.gathered else _MEANT_OF_CHUNK
+        self.step = max(1, meant * self.sampled // vocabulary)
+
+    def each(
+        self,
+        chunks: RowChunks,
+        carried: Sequence[tuple[str, ir.Value]],
+        body: Callable[..., Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`body(values, indices, number, *carried)` gets a batch, of at least one element, and returns whether to go on
+        (index, 1 or 0), then what it hands to the next one."""
+        t, b = self.t, self.b
+        sample = self._sample(chunks)
+        nothing_yet = b.f32(float("nan"))
+        names = [name for name, _ in carried]
+        types = [value.type for _, value in carried]
+        length = b.index(self.vocabulary)
+
+        def goes_on(going, *_):
+            return b.cmpi("ne", going, t.zero)
+
+        def batch(_, low, high, column, *state):
+            in_run = b.cmpi("slt", column, length, "in_run")
+            tile = tile_type(BATCH.gathered, b.f32_type)
+            indices_type = tile_type(BATCH.gathered, b.i32_type)
+            values, indices, number, lost = b.if_(
+                in_run, ["values", "indices", "number", "lost"], lambda: self._run(chunks, low, column),
+                lambda: self._gather(chunks, low, high), types=[tile, indices_type, b.index_type, b.index_type],
+                about="Copies of one value, in the next chunk, or the elements from `high` down to `low`.",
+            )  # fmt: skip
+            fits = b.cmpi("eq", lost, t.zero, "fits")
+            going, *state = b.if_(
+                t.both(fits, b.cmpi("sgt", number, t.zero)), ["going", *names], lambda: list(body(values, indices, number, *state)),
+                lambda: [t.one, *state], types=[b.index_type, *types],
+            )  # fmt: skip
+            low, high, column, more = self._next(sample, low, high, column, in_run, fits)
+            return [b.op(arith.andi, going, more, name="going"), low, high, column, *state]
+
+        first = self._below(sample, nothing_yet)
+        start = [("going", t.one), ("low", first), ("high", nothing_yet), ("column", length)]
+        return b.while_([*start, *carried], goes_on, batch, about="The row in descending order.")[4:]
+
+    def _sample(self, chunks: RowChunks) -> ir.Value:
+        """Elements of the row, in descending order."""
+        t, b = self.t, self.b
+        sample = chunks.sample(self.sampled // _RUN, _RUN)
+        anything = b.op(arith.bitcast, tile_type(self.sampled, b.i32_type), sample)
+        return t.unpacked(t.sorted(sample, anything, "sorted_sample"))[0]
+
+    def _below(self, sample: ir.Value, high: ir.Value) -> ir.Value:
+        """A value that a batch's number of elements lie between and `high`; -inf if there are not as many."""
+        t, b = self.t, self.b
+        first = t.find_first(t.compare("ULT", sample, high, "is_below"), "first_below")
+        place = t.plus(first, b.index(self.step - 1), "place")
+        inside = b.cmpi("slt", place, b.index(self.sampled), "inside")
+        low = t.extract(sample, b.select(inside, place, t.zero), "low")
+        return b.select(t.both(inside, b.cmpf("OEQ", low, low)), low, b.f32(NEG_INF), "low")
+
+    def _run(self, chunks: RowChunks, value: ir.Value, column: ir.Value) -> list[ir.Value]:
+        t, b = self.t, self.b
+        count = t.smaller(t.minus(b.index(self.vocabulary), column), b.index(chunks.chunk), "count")
+        x = chunks.at(column, count).x
+        inside = t.compare("OLT", self.ramp, t.f32_of(count), "inside")
+        equal = t.both(t.compare("OEQ", x, value, "equals"), inside, "is_copy")
+        # The lanes behind the last copy hold something.
+        places = t.filled(0.0, chunks.chunk, "packed_places")
+        places, number = b.if_(
+            b.cmpi("sge", count, t.zero), ["packed_places", "number"], lambda: list(t.compress(self.ramp, equal, "packed_places")),
+            lambda: [places, t.zero], types=[places.type, b.index_type],
+        )  # fmt: skip
+        places = b.op(arith.addf, places, b.splat(t.f32_of(column), chunks.chunk), name="places")
+        indices = b.op(arith.fptosi, tile_type(chunks.chunk, b.i32_type), places, name="indices")
+        return [b.splat(value, BATCH.gathered, "values"), indices, number, t.zero]
+
+    def _gather(self, chunks: RowChunks, low: ir.Value, high: ir.Value) -> list[ir.Value]:
+        t, b = self.t, self.b
+        is_last = b.cmpf("OEQ", low, b.f32(NEG_INF), "is_last")
+
+        def belongs(x):
+            # Unordered: there is no bound above the first batch.
+            return t.both(t.compare("OGE", x, low, "reaches_low"), t.compare("ULT", x, high, "below_high"), "belongs")
+
+        found = self.collector.collect(chunks, belongs, self.collector.empty(), "The elements of the batch.")
+        number = self._number(found)
+        values, indices = t.unpacked(self.collector.sorted(found, is_last))
+        return [values, indices, number, found.lost]
+
+    def _number(self, found) -> ir.Value:
+        """How many elements were collected; lanes beyond the row are none."""
+        t, b = self.t, self.b
+        places = slice_of(b, found.places, 0, BATCH.gathered)
+        real = t.compare("OLT", places, b.f32(self.vocabulary), "is_element")
+        ones = t.where(real, t.filled(1.0, BATCH.gathered, "ones"), 0.0, "element_ones")
+        return t.index_of(t.reduced("add", ones, "elements"), "number")
+
+    def _next(self, sample, low, high, column, in_run, fits) -> list[ir.Value]:
+        """Where the following batch lies, and whether there is one (index)."""
+        t, b, keys = self.t, self.b, self.keys
+        length = b.index(self.vocabulary)
+        after = t.plus(column, b.index(BATCH.gathered), "after")
+        stays_in_run = t.both(in_run, b.cmpi("slt", after, length), "stays_in_run")
+        done = t.both(fits, t.opposite(stays_in_run), "is_done")
+
+        def onward():
+            more = b.select(b.cmpf("OEQ", low, b.f32(NEG_INF)), t.zero, t.one)
+            return [self._below(sample, low), low, length, more]
+
+        def again():
+            """The rest of a run, or half of what was too much; of one value only, a run."""
+            number = b.cmpf("OEQ", high, high, "is_number")
+            top = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
+            top = b.select(number, keys.of(b.select(number, high, b.f32(0.0)), "high"), top, "high_key")
+            bottom = keys.of(low, "low")
+            single = b.cmpi("sge", b.op(arith.addi, bottom, b.i32(1)), top, "is_single")
+            starts = b.select(single, t.zero, length)
+            half = b.select(t.either(single, in_run), low, keys.value(keys.middle(bottom, top), "half"), "low")
+            return [half, high, b.select(in_run, after, starts, "column"), t.one]
+
+        types = [b.f32_type, b.f32_type, b.index_type, b.index_type]
+        return b.if_(done, ["low", "high", "column", "more"], onward, again, types=types)
