@@ -6,6 +6,7 @@ import gating_oracle
 import jax
 import jax.numpy as jnp
 import ml_dtypes
+import mutations
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from test_ops_moe_gating_top_k import ACCEPTED, compare
 
 import jascend as ja
+from jascend.backends.ascend.codegen import tiling
 from jascend.dialect import rules
 
 TARGETS = ("ascend910b", "ascend950")
@@ -235,3 +237,30 @@ def test_inside_jit():
     np.testing.assert_array_equal(got[1], expected[1])
     for i, rtol in ((0, 1e-2), (2, 2e-5)):
         np.testing.assert_allclose(got[i], expected[i], rtol=rtol)
+
+
+# -- broken on purpose ----------------------------------------------------------------------------------------------
+
+
+def test_nearly_every_fault_is_found(tmp_path):
+    """Three batches on one core, the last one short; and a first batch that is short, which is padded before the loop."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(100, 96)).astype(ml_dtypes.bfloat16)
+    bias = rng.normal(size=96).astype(ml_dtypes.bfloat16)
+    static = dict(k=4, norm_type=1, group_count=3, k_group=2, group_select_mode=1, out_flag=True)
+    specs = {"x": (x.shape, x.dtype), "bias": (bias.shape, bias.dtype)}
+    kernel = program("ascend910b", tuple(sorted(static.items())), **specs).kernels[0]
+    like = np.zeros((100, 4), x.dtype), np.zeros((100, 4), np.int32), np.zeros((100, 96), np.float32)
+
+    def laboratory(rows):
+        fields = tiling.pack(kernel.shape.data(rows, 1))
+        subject = mutations.Subject(
+            kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, fields, (x, bias), like
+        )
+        return mutations.Laboratory(subject, tmp_path)
+
+    long, short = laboratory(9), laboratory(2)
+    assert long.findings == short.findings == []
+    sample = list(zip(long.mutants, short.mutants))[::2]
+    unnoticed = [str(a) for a, b in sample if not long.is_found(a) and not short.is_found(b)]
+    assert len(unnoticed) <= len(sample) / 20, "\n".join(unnoticed)
