@@ -14,6 +14,7 @@ import numpy as np
 
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, project, report, twin
+from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
@@ -206,11 +207,17 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
     return Program(traced, compiled, target)
 
 
+_LONGEST_NAME = 80  # of a function, in the names of its kernels and their files
+
+
 def identifier(name: str) -> str:
-    """A C identifier in snake case for any name."""
+    """A C identifier in snake case for any name, one that CANN finds again from the operator's type."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    word = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", words)).strip("_").lower()
-    return word or "fn"
+    word = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", words)).strip("_").lower()[:_LONGEST_NAME].strip("_") or "fn"
+    word = f"f{word}" if word[0].isdigit() else word
+    while (found := entry_name(operator_type(word))) != word:
+        word = found
+    return word
 
 
 def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=()):

@@ -71,9 +71,9 @@ class OutlineKernels:
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    candidate, number = name, 1
+    candidate, number = name, 2
     while candidate in taken:
-        candidate, number = f"{name}_{number}", number + 1
+        candidate, number = f"{name}{number}", number + 1  # no underscore: CANN derives names from `...TopP1`
     taken.add(candidate)
     return candidate
 

@@ -15,6 +15,7 @@ from jascend.passes.pipeline import PipelineError, run_pipeline
 from .codegen import kernel as emitter
 from .codegen import tiling
 from .plan import Launch, Plan, TensorType, plan_of
+from .signature import Signature, signature
 from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
@@ -55,6 +56,7 @@ class Kernel:
       shape: how these three follow from a launch's rows.
       rows_of: the parameter whose leading dimension is the rows that are dealt out to the cores.
       fill: for each output, what its elements hold that the kernel does not write.
+      signature: shapes and dtypes of its tensors, for any number of rows.
     """
 
     name: str
@@ -68,10 +70,16 @@ class Kernel:
     shape: tiling.Shape
     rows_of: int
     fill: tuple[int, ...]
+    signature: Signature
 
     @property
     def tiling_bytes(self) -> bytes:
         return tiling.pack(self.tiling)
+
+    @property
+    def cores_wait(self) -> bool:
+        """Whether its cores wait for each other, so that all of a launch have to run at the same time."""
+        return "SyncAll();" in self.source
 
     def on_cores(self, launch: Launch, cores: int) -> Kernel:
         """The same kernel with the launch's rows dealt out to as many cores."""
@@ -102,14 +110,15 @@ def compile_module(module: ir.Module, target: Target, *, name: str, plugin_passe
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
-    module = _lower_kernels(module, target, compiled)
+    fused, module = module, _lower_kernels(module, target, compiled)
     launches = {step.kernel: step for step in compiled.plan.steps if isinstance(step, Launch)}
     with collect(module.context) as problems:
         try:
             for op in module.body.operations:
                 if KERNEL in op.operation.attributes:
                     kernel_name = op.operation.attributes["sym_name"].value
-                    compiled.kernels.append(_kernel(op.operation, launches[kernel_name], target))
+                    outlined = _function(fused, kernel_name).operation
+                    compiled.kernels.append(_kernel(op.operation, outlined, launches[kernel_name], target))
         except Exception as error:
             if problems:
                 raise PipelineError("emit", problems) from error
@@ -137,12 +146,15 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
     raise AssertionError("the last candidate returns or raises")
 
 
-def _kernel(op: ir.Operation, launch: Launch, target: Target) -> Kernel:
+def _kernel(op: ir.Operation, outlined: ir.Operation, launch: Launch, target: Target) -> Kernel:
+    """The kernel of a lowered function; `outlined` is what it was lowered from."""
     text = emitter.emit(op, target=target.name, title=_title(launch))
     rows_of, fill = op.attributes[ROWS_OF].value, tuple(op.attributes[FILL])
+    names = [parameter.name for parameter in text.parameters]
     kernel = Kernel(
-        text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill
-    )
+        text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill,
+        signature(outlined, launch, names, rows_of),
+    )  # fmt: skip
     return kernel.on_cores(launch, target.vector_cores)
 
 

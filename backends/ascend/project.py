@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import twin
+from .codegen import op_host
+from .codegen.op_host import operator_type
 from .codegen.tiling import camel
 from .compile import Kernel
 from .plan import Launch
@@ -35,6 +37,9 @@ def write(
     for kernel in kernels:
         files[f"op_kernel/{kernel.name}.cpp"] = kernel.source
         files[f"op_kernel/{kernel.tiling_file}"] = kernel.tiling_header
+        files[f"op_host/{kernel.name}.cpp"] = op_host.emit(
+            kernel.name, kernel.signature, kernel.shape, soc=target, cores_wait=kernel.cores_wait
+        )
         files[f"{operator_type(kernel.name)}.json"] = _prototype(kernel, launches[kernel.name])
     for number, (stage, text) in enumerate(stages.items(), start=1):
         files[f"ir/{number}_{stage}.mlir"] = text
@@ -44,11 +49,6 @@ def write(
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, text)
     return directory
-
-
-def operator_type(kernel: str) -> str:
-    """The operator's type for CANN: `Jascend...`, never one of CANN's own."""
-    return "".join(part[:1].upper() + part[1:] for part in kernel.split("_"))
 
 
 def _prototype(kernel: Kernel, launch: Launch) -> str:

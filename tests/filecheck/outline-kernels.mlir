@@ -27,10 +27,10 @@ func.func @producer_inside(%x: tensor<2x8xf32>, %t: tensor<2xf32>, %k: tensor<2x
 // Two operators, two kernels; what the first computes reaches the second through memory.
 // CHECK-LABEL: func.func @two_launches(
 // CHECK:         %[[A:.*]] = call @demo_apply_top_k_top_p(
-// CHECK:         %[[B:.*]] = call @demo_apply_top_k_top_p_1(%[[A]],
+// CHECK:         %[[B:.*]] = call @demo_apply_top_k_top_p2(%[[A]],
 // CHECK:         return %[[B]]
 // CHECK:       func.func private @demo_apply_top_k_top_p(
-// CHECK:       func.func private @demo_apply_top_k_top_p_1(
+// CHECK:       func.func private @demo_apply_top_k_top_p2(
 func.func @two_launches(%x: tensor<2x8xf32>, %p: tensor<2xf32>, %k: tensor<2xi32>) -> tensor<2x8xf32> {
   %0 = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
   %1 = "ascend.apply_top_k_top_p"(%0, %p) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<2x8xf32>, tensor<2xf32>) -> tensor<2x8xf32>

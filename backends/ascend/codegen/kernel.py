@@ -230,7 +230,7 @@ class Emitter:
         if COMMENT in op.attributes:
             if self.lines and not self.lines[-1].endswith("{"):
                 self.put("")
-            self.put(f"// {op.attributes[COMMENT].value}")
+            self.put(f"// {_plain(op.attributes[COMMENT].value)}")
         if op.name in CALLS:
             if not op.name.endswith(("_flag", "_barrier")):
                 self.show_source(op)
@@ -245,7 +245,7 @@ class Emitter:
         position = resolve(op.location)
         if position.line and (position.file, position.line) != self.position:
             self.position = (position.file, position.line)
-            self.put(f"// {PurePath(position.file).name}:{position.line}")
+            self.put(f"// {_plain(PurePath(position.file).name)}:{position.line}")
 
     # -- scalars ------------------------------------------------------------------------------------------------
 
@@ -375,6 +375,11 @@ _CONTROL_FLOW = {"scf.for": Emitter.for_, "scf.while": Emitter.while_, "scf.if":
 
 def name_of_location(op: ir.Operation) -> str | None:
     return op.location.name_str if op.location.is_a_name() else None
+
+
+def _plain(text: str) -> str:
+    """Text for a comment: one line, and none that ends in a backslash and takes the next line along."""
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
 
 
 _NEG_INF = "const float negInf = FloatOfBits(static_cast<int32_t>(0xFF800000));"

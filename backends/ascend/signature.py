@@ -1,0 +1,207 @@
+"""What a kernel takes and gives, for the host code around it: shapes, dtypes, and which error a wrong argument is.
+
+A kernel is compiled for the sizes of its operator's rows and serves any number of rows: a parameter "leads" if its
+leading dimension is that number. Which ones do follows from the operator's operands, back through the elementwise work
+inside the kernel. The error of a wrong argument is asked of the operator's own rule, with an argument that is wrong in
+just that way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from jascend.dialect import ASCEND, rules
+from jascend.dialect.ascend import shaped
+from jascend.dialect.errors import OperatorError, ParamInvalid, TilingError
+from jascend.dialect.rules import Shaped
+from jascend.passes.lowerings.producers import inputs
+
+from .plan import Launch, TensorType
+
+# The operands of an operator that have an element or a row for each row that is dealt out; all its results have. An
+# operator that is not listed gets kernels for the compiled number of rows only.
+_ROW_WISE = {
+    "ascend.apply_top_k_top_p": ("logits", "p", "k"),
+    "ascend.moe_gating_top_k": ("x", "input_ids", "additional_token_mask"),
+}
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The CANN status (`aclnnStatus`) of an argument with a wrong dtype, rank, size, or number of rows."""
+
+    dtype: int = ParamInvalid.code
+    rank: int = ParamInvalid.code
+    size: int = TilingError.code
+    rows: int = ParamInvalid.code
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A parameter. A dimension of None is the number of rows."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | None, ...]
+    codes: Codes = Codes()
+
+    @property
+    def leads(self) -> bool:
+        return None in self.dims
+
+    def shape(self, rows: int) -> tuple[int, ...]:
+        return tuple(rows if dim is None else dim for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel.
+
+    Attributes:
+      inputs, outputs: in the order of the kernel's parameters.
+      rows: the compiled number of rows; any other serves too where a parameter leads.
+      empty: the status of a call without rows, or None where that is no error.
+    """
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    rows: int
+    empty: int | None
+
+    @property
+    def any_rows(self) -> bool:
+        return any(tensor.leads for tensor in self.inputs)
+
+
+def signature(kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int) -> Signature:
+    """The signature of an outlined kernel whose parameters have these names."""
+    op = next(view for view in kernel.regions[0].blocks[0].operations if view.operation.name in ASCEND.by_name)
+    leading = _leading(op)
+    probe = _Probe(op)
+    names = argument_names(names)
+    count = len(launch.operand_types)
+
+    def tensor(i: int, type_: TensorType, leads: bool, codes: Codes) -> Tensor:
+        return Tensor(names[i], type_.dtype, (None, *type_.shape[1:]) if leads else type_.shape, codes)
+
+    operands = [
+        tensor(i, type_, i in leading, probe.codes(argument))
+        for i, (type_, argument) in enumerate(zip(launch.operand_types, kernel.regions[0].blocks[0].arguments))
+    ]
+    results = [tensor(count + i, type_, bool(leading), Codes()) for i, type_ in enumerate(launch.types)]
+    return Signature(tuple(operands), tuple(results), launch.rows(rows_of), probe.empty() if leading else None)
+
+
+# Names that a generated aclnn interface has for itself.
+_TAKEN = ("workspace", "workspacesize", "executor", "stream")
+
+
+def argument_names(names: Sequence[str]) -> list[str]:
+    """Names for an operator's tensors: CANN writes them in capitals too, and some are its own."""
+    chosen: list[str] = []
+    for name in names:
+        candidate, number = (f"{name}Tensor" if name.lower() in _TAKEN else name), 2
+        while candidate.lower() in (other.lower() for other in chosen):
+            candidate, number = f"{name}{number}", number + 1
+        chosen.append(candidate)
+    return chosen
+
+
+# -- which arguments lead -------------------------------------------------------------------------------------------------
+
+
+def _leading(op: ir.OpView) -> frozenset[int]:
+    """Numbers of the kernel's arguments whose leading dimension is the rows; none where a kernel is for fixed shapes."""
+    row_wise = _ROW_WISE.get(op.operation.name, ())
+    meanings: dict[tuple[int, int], set[bool]] = {}
+    for operand in ASCEND.by_name[op.operation.name].operands:
+        value = getattr(op, operand.name)
+        for dim in range(ir.RankedTensorType(value.type).rank if value is not None else 0):
+            is_rows = dim == 0 and operand.name in row_wise
+            for place in _places(value, dim):
+                meanings.setdefault(place, set()).add(is_rows)
+    rows = {place for place, found in meanings.items() if True in found}
+    if any(dim > 0 or len(meanings[argument, dim]) > 1 for argument, dim in rows):
+        return frozenset()  # the rows are not (only) a leading dimension
+    return frozenset(argument for argument, _ in rows)
+
+
+def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int]]:
+    """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        yield ir.BlockArgument(value).arg_number, dim
+    elif owner.name == "linalg.generic":
+        maps = [attribute.value for attribute in owner.attributes["indexing_maps"]]
+        for source, affine in zip(inputs(owner), maps):
+            for position, expression in enumerate(affine.results):
+                if isinstance(expression, ir.AffineDimExpr) and expression.position == dim:
+                    yield from _places(source, position)
+    elif owner.name == "tensor.cast":
+        yield from _places(owner.operands[0], dim)
+    elif owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        source = owner.operands[0]
+        before, after = (list(ir.RankedTensorType(v.type).shape) for v in (source, value))
+        for number, group in enumerate(owner.attributes["reassociation"]):
+            group = [index.value for index in group]
+            if owner.name == "tensor.collapse_shape" and number == dim:
+                yield from _places(source, max(group, key=lambda d: before[d] != 1))
+            elif owner.name == "tensor.expand_shape" and dim == max(group, key=lambda d: after[d] != 1, default=None):
+                yield from _places(source, number)
+
+
+# -- which error a wrong argument is --------------------------------------------------------------------------------------
+
+
+class _Probe:
+    """Calls the rule of an operator with its operands as they are, but for one."""
+
+    def __init__(self, op: ir.OpView):
+        definition = ASCEND.by_name[op.operation.name]
+        self.rule = getattr(rules, definition.name)
+        accepted = inspect.signature(self.rule).parameters
+        self.values = {operand.name: getattr(op, operand.name) for operand in definition.operands}
+        self.operands = {name: shaped(value) for name, value in self.values.items()}
+        self.attributes: dict[str, Any] = {
+            attribute.name: getattr(op, attribute.name) for attribute in definition.attributes if attribute.name in accepted
+        }
+        self.row_wise = _ROW_WISE.get(op.operation.name, ())
+
+    def status(self, **changed: Shaped) -> int | None:
+        try:
+            self.rule(**{**self.operands, **changed}, **self.attributes)
+        except OperatorError as error:
+            return error.code
+        return None
+
+    def codes(self, argument: ir.Value) -> Codes:
+        """The codes for an argument that is an operand; what feeds the work before an operand is no concern of the rule."""
+        name = next((name for name, value in self.values.items() if value is not None and value == argument), None)
+        if name is None:
+            return Codes()
+        operand = self.operands[name]
+        wrong = Codes(
+            dtype=self.status(**{name: operand._replace(dtype="complex64")}),
+            rank=self.status(**{name: operand._replace(shape=(*operand.shape, 2))}),
+            size=self.status(**{name: operand._replace(shape=(*operand.shape[:-1], operand.shape[-1] + 1))}),
+            rows=self.status(**{name: operand._replace(shape=(operand.shape[0] + 1, *operand.shape[1:]))}),
+        )
+        # A size that the operator would take, but the kernel was not compiled for, is one that tiling refuses.
+        codes = {field: code for field, code in vars(wrong).items() if code is not None}
+        if len(operand.shape) == 1 and name in self.row_wise:
+            codes.pop("size", None)
+        return Codes(**codes)
+
+    def empty(self) -> int | None:
+        """The status of a call without rows."""
+        without = {
+            name: operand._replace(shape=(0, *operand.shape[1:]))
+            for name, operand in self.operands.items()
+            if operand is not None and name in self.row_wise
+        }
+        return self.status(**without)
