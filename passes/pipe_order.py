@@ -407,7 +407,7 @@ def _conflict_outside(one: Instruction, x: Access, other: Instruction, y: Access
         return False
     if one.pipe != other.pipe:
         return True
-    return one is not other and not ("once" in one.op.attributes or "once" in other.op.attributes)
+    return one is not other and not any(getattr(x.op.opview, "once", None) for x in (one, other))
 
 
 def _shared(a: Access, b: Access, address) -> bool:

@@ -326,7 +326,7 @@ for i in order:
     heads[i] += 1
 case("MrgSort_suspend", MERGE % ("true", "15"), [runs.view(f32)], np.array(stopped))
 case("MrgSort_counts", MERGE.replace("y.Rein", "tmp.Rein") % ("true", "15") + """
-  uint16_t c[4]; GetMrgSortResult(c[0], c[1], c[2], c[3]); for (int i = 0; i < 4; ++i) y.SetValue(i, c[i]);""",
+  SetFlag<HardEvent::V_S>(1); WaitFlag<HardEvent::V_S>(1); uint16_t c[4]; GetMrgSortResult(c[0], c[1], c[2], c[3]); for (int i = 0; i < 4; ++i) y.SetValue(i, c[i]);""",
      [runs.view(f32)], np.array(taken, np.int32))
 two = np.concatenate([runs.view(f32).reshape(-1), runs[::1].view(f32).reshape(-1)])
 case("MrgSort_repeat", MERGE.replace(", 1));", ", 2));") % ("false", "15"), [two], np.concatenate([pairs(scores, index)] * 2))

@@ -119,6 +119,7 @@ def _verify_workspace(op) -> None:
     in_space(op, memory="gm")
 
 
+_ONCE = Attribute("once", "bool", "no other copy writes an element that this one writes: nothing orders them", True)
 _ROWS = (
     Attribute("row_length", "integer", "elements of a row that are copied"),
     Attribute("gm_pitch", "integer", "elements from one row to the next in GM"),
@@ -178,6 +179,7 @@ MEMORY = (
             Operand("offset", "index", "in elements"),
             Operand("count", "index", "elements"),
         ),
+        attributes=(_ONCE,),
         verify=_verify_copy_out,
         side_effects=True,
         pipe="MTE3",
@@ -205,7 +207,7 @@ MEMORY = (
             Operand("offset", "index", "of the first row, in elements"),
             Operand("rows", "index", "1 to the rows of `src`"),
         ),
-        attributes=_ROWS,
+        attributes=(*_ROWS, _ONCE),
         verify=_verify_copy_out_rows,
         side_effects=True,
         pipe="MTE3",

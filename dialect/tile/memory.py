@@ -55,6 +55,9 @@ def _verify_store_rows(op) -> None:
     _rows(op)
 
 
+_ONCE = Attribute(
+    "once", "bool", "no other store of a launch writes an element that this one writes: it need not wait for them", True
+)
 _ROWS = (
     Attribute("row_length", "integer", "elements of a row that are moved"),
     Attribute("gm_pitch", "integer", "elements from one row to the next in global memory"),
@@ -85,6 +88,7 @@ MEMORY = (
             Operand("offset", "index", "in elements, from the start of `target`"),
             Operand("count", "index", "elements written"),
         ),
+        attributes=(_ONCE,),
         side_effects=True,
         verify=_verify_store,
     ),
@@ -112,7 +116,7 @@ MEMORY = (
             Operand("offset", "index", "of the first row, in elements from the start of `target`"),
             Operand("rows", "index", "1 to the rows of the tile"),
         ),
-        attributes=_ROWS,
+        attributes=(*_ROWS, _ONCE),
         side_effects=True,
         verify=_verify_store_rows,
     ),

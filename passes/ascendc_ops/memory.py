@@ -59,7 +59,7 @@ def _attribute(element: ir.Type, value: float) -> ir.Attribute:
 @lowers("tile.store")
 def store(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
-    low.emit("CopyOut", view.target, low.of(view.value), *_in_lanes(low, view, view.target))
+    low.emit("CopyOut", view.target, low.of(view.value), *_in_lanes(low, view, view.target), once=view.once)
 
 
 @lowers("tile.load_rows")
@@ -90,9 +90,9 @@ def store_rows(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     if view.row_length == view.pitch == view.gm_pitch:
         count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
-        low.emit("CopyOut", view.target, low.of(view.value), view.offset, count)
+        low.emit("CopyOut", view.target, low.of(view.value), view.offset, count, once=view.once)
         return
-    low.emit("CopyOutRows", view.target, low.of(view.value), view.offset, view.rows, **_layout(view))
+    low.emit("CopyOutRows", view.target, low.of(view.value), view.offset, view.rows, **_layout(view), once=view.once)
 
 
 def _layout(view) -> dict[str, int]:

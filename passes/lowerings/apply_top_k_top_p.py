@@ -410,7 +410,8 @@ class _Filter:
         if source.type != tile_type(lanes, self.dtype):
             source = b.op(arith.truncf, tile_type(lanes, self.dtype), source, name="result")
         kept = b.select(stays, source, slice_of(b, self.neg_infs, 0, lanes), "kept")
-        b.build(TILE.classes["Store"], kept, self.out, b.op(arith.addi, self.row_offset, chunk.column, name="out_offset"), chunk.count)
+        offset = b.op(arith.addi, self.row_offset, chunk.column, name="out_offset")
+        b.build(TILE.classes["Store"], kept, self.out, offset, chunk.count, once=True)  # each chunk goes one way only
 
     def against(self, predicate: str, x: ir.Value, threshold: ir.Value, name: str) -> ir.Value:
         """The mask of a chunk against a scalar."""

@@ -357,7 +357,7 @@ func.func @stores_once_noop(%x: memref<?xf32, "gm">, %n: index) attributes {asce
   %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
   scf.for %i = %c0 to %n step %c1 {
     "ascendc.copy_out"(%x, %a, %i, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
-    "ascendc.copy_out"(%x, %b, %i, %n) {once} : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+    "ascendc.copy_out"(%x, %b, %i, %n) {once = true} : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
   }
   return
 }

@@ -27,11 +27,12 @@ func.func @scalars(%x: memref<?xf32, "gm">, %offset: index, %s: f32) attributes 
 // CHECK:         %[[D:.*]] = "ascendc.local_tensor"
 // CHECK-NEXT:    "ascendc.duplicate"(%[[D]], %arg2)
 // CHECK:         "ascendc.div"(%{{.*}}, %{{.*}}, %[[D]])
+// CHECK:         "ascendc.copy_out"({{.*}}) {once = true}
 func.func @divisor(%x: memref<?xf32, "gm">, %n: index, %s: f32) attributes {ascend.kernel} {
   %splat = tensor.splat %s : tensor<4096xf32>
   %v = "tile.load"(%x, %n, %n) : (memref<?xf32, "gm">, index, index) -> tensor<4096xf32>
   %q = arith.divf %v, %splat : tensor<4096xf32>
-  "tile.store"(%q, %x, %n, %n) : (tensor<4096xf32>, memref<?xf32, "gm">, index, index) -> ()
+  "tile.store"(%q, %x, %n, %n) {once = true} : (tensor<4096xf32>, memref<?xf32, "gm">, index, index) -> ()
   return
 }
 

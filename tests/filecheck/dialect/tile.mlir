@@ -10,6 +10,7 @@
 // CHECK:         %[[RAMP:.*]] = "tile.iota"() : () -> tensor<2048xf32>
 // CHECK:         "tile.compress"(%[[RAMP]], %{{.*}}) : (tensor<2048xf32>, tensor<2048xi1>) -> (tensor<2048xf32>, index)
 // CHECK:         "tile.store"(%[[X]], %arg1, %arg2, %arg2) : (tensor<2048xf32>, memref<?x8xf32, "gm">, index, index) -> ()
+// CHECK:         "tile.store"(%[[X]], %arg1, %arg2, %arg2) {once = true} : (tensor<2048xf32>, memref<?x8xf32, "gm">, index, index) -> ()
 func.func @every_op(%in: memref<?x8xf32, "gm">, %out: memref<?x8xf32, "gm">, %n: index) {
   %first, %last, %part, %rounds = "tile.block_rows"(%n) : (index) -> (index, index, index, index)
   %x = "tile.load"(%in, %n, %n) {pad = 0xFF800000 : f32} : (memref<?x8xf32, "gm">, index, index) -> tensor<2048xf32>
@@ -20,5 +21,6 @@ func.func @every_op(%in: memref<?x8xf32, "gm">, %out: memref<?x8xf32, "gm">, %n:
   %mask = arith.cmpf olt, %ramp, %x : tensor<2048xf32>
   %packed, %kept = "tile.compress"(%ramp, %mask) : (tensor<2048xf32>, tensor<2048xi1>) -> (tensor<2048xf32>, index)
   "tile.store"(%x, %out, %n, %n) : (tensor<2048xf32>, memref<?x8xf32, "gm">, index, index) -> ()
+  "tile.store"(%x, %out, %n, %n) {once = true} : (tensor<2048xf32>, memref<?x8xf32, "gm">, index, index) -> ()
   return
 }

@@ -121,6 +121,9 @@ TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src,
   twin::CheckWholeBlocks<T>(call, count);
   call.Ub("src", false, from.address, bytes, from.low, from.high, 32);
   call.Ub("dst", true, to.address, bytes, to.low, to.high, 32);
+  if (from.address < to.address && to.address < from.address + bytes)
+    call.Problem(false, "overlap", "dst starts %llu bytes into src: blocks are overwritten before they are read",
+                 (unsigned long long)(to.address - from.address));
   if (call.Issue(uint32_t((bytes + 255) / 256)))
     std::memmove(call.core.ub + to.address, call.core.ub + from.address, bytes);
 }

@@ -74,6 +74,17 @@ struct Lanes {
   }
 };
 
+// The walk of one operand: element width and strides (in 32-byte blocks), or consecutive when repeatStride is as much.
+struct Walk {
+  uint64_t base;
+  uint32_t width, blockStride, repeatStride;
+  uint64_t At(uint32_t repeat, uint32_t lane) const {
+    uint32_t perBlock = 32 / width;
+    return base + uint64_t(repeat) * repeatStride * 32 + uint64_t(lane / perBlock) * blockStride * 32 +
+           lane % perBlock * width;
+  }
+};
+
 constexpr int kMaxOperands = 8;
 
 class TWIN_API Call {
@@ -82,7 +93,8 @@ class TWIN_API Call {
 
   // `bytes` from UB address `begin`, of the buffer that spans [low, high).
   void Ub(const char* name, bool write, uint64_t begin, uint64_t bytes, uint64_t low, uint64_t high, uint32_t align);
-  // The same for the active lanes of repeats: strides in 32-byte blocks, `width` bytes an element.
+  // The same for the active lanes of repeats: strides in 32-byte blocks, `width` bytes an element. What is written may
+  // coincide with what was read, lane by lane; a repeat must not read what an earlier one wrote.
   void UbLanes(const char* name, bool write, uint64_t begin, uint32_t width, const Lanes& lanes, uint32_t blockStride,
                uint32_t repeatStride, uint64_t low, uint64_t high, uint32_t align);
   // `count` pieces of `bytes`, `stride` from start to start.
@@ -113,9 +125,11 @@ class TWIN_API Call {
 
  private:
   Operand operands_[kMaxOperands];
+  Walk walks_[kMaxOperands];  // of those of UbLanes, the others have no width
   int count_ = 0;
   bool skip_ = false;
   Operand& Add(const char* name, Space space, bool write, uint64_t low, uint64_t high);
+  void CheckLanes(const Operand& source, const Walk& from, const Walk& to, const Lanes& lanes);
   friend struct Checker;
 };
 
@@ -133,6 +147,8 @@ TWIN_API void Barrier(pipe_t pipe, Site site);
 TWIN_API void BlocksBarrier(int32_t blocks, Site site);        // SyncAll; blocks 0 is all of the launch
 TWIN_API void CrossFlagSet(pipe_t pipe, int id, Site site);     // CrossCoreSetFlag and -WaitFlag, of all blocks
 TWIN_API void CrossFlagWait(int id, Site site);
+TWIN_API void KeepMergeCounts(const Call& call, const uint16_t counts[4]);  // what the MrgSort just issued used,
+TWIN_API const uint16_t* MergeCounts(Site site);                            // and where the scalar unit reads it
 TWIN_API void CleanCache(uint64_t address, bool entire);       // DataCacheCleanAndInvalid
 TWIN_API void CalledFrom(int line);  // around a call of one of the source's own functions that is followed; 0 after it
 TWIN_API void KernelInitialised();                             // InitSocState or a TPipe

@@ -133,6 +133,8 @@ TWIN_OUTLINE void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, con
   if (8 * perBlock > 128) lanes.total = uint64_t(repeats) * 8 * perBlock;
   twin::Walk d{dst.View().address, sizeof(T), params.dstBlkStride, params.dstRepStride};
   twin::Touch(call, "dst", true, dst.View(), d, lanes);
+  constexpr uint64_t taken = 8 * sizeof(T);
+  twin::CheckRepeats(call, "src", repeats, twin::RepeatedOf(d), {src.View().address, taken, taken});
   if (!call.Issue(repeats)) return;
   const T* a = twin::As<T>(call.core.ub + src.View().address);
   for (uint32_t r = 0; r < repeats; ++r)
@@ -150,6 +152,7 @@ TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src
   twin::Call call("Transpose", PIPE_V, site);
   twin::Touch(call, "src", false, src, 256);
   twin::Touch(call, "dst", true, dst, 256);
+  twin::CheckOverlap(call, "src", dst.View().address, 512, src.View().address, 512);
   if (!call.Issue(2)) return;
   T copy[256];
   std::memcpy(copy, call.core.ub + src.View().address, sizeof(copy));

@@ -6,17 +6,6 @@
 namespace twin {
 inline namespace TWIN_ABI {
 
-// The walk of one operand: element width and strides (in 32-byte blocks), or consecutive when repeatStride is as much.
-struct Walk {
-  uint64_t base;
-  uint32_t width, blockStride, repeatStride;
-  uint64_t At(uint32_t repeat, uint32_t lane) const {
-    uint32_t perBlock = 32 / width;
-    return base + uint64_t(repeat) * repeatStride * 32 + uint64_t(lane / perBlock) * blockStride * 32 +
-           lane % perBlock * width;
-  }
-};
-
 inline Lanes MaskLanes(uint64_t count, uint32_t perRepeat, uint32_t repeats) {
   Lanes lanes{{0, 0}, perRepeat, repeats, 0};
   lanes.mask[0] = count >= 64 ? ~0ull : (1ull << count) - 1;
@@ -134,6 +123,34 @@ inline uint64_t CountOf(Call& call, int64_t count, bool setMask) {
     return 0;
   }
   return uint64_t(count);
+}
+
+inline void CheckDisjoint(Call& call, const char* name, uint64_t dst, uint64_t dstBytes, uint64_t src, uint64_t bytes) {
+  if (dst < src + bytes && src < dst + dstBytes)
+    call.Problem(false, "overlap", "dst [%llu, %llu) and %s [%llu, %llu) of UB overlap", (unsigned long long)dst,
+                 (unsigned long long)(dst + dstBytes), name, (unsigned long long)src,
+                 (unsigned long long)(src + bytes));
+}
+
+// The bytes that each repeat of an instruction touches: from `base` on, `step` from one repeat to the next.
+struct Repeated {
+  uint64_t base, step, bytes;
+  uint64_t At(uint64_t repeat) const { return base + repeat * step; }
+};
+
+inline Repeated RepeatedOf(const Walk& walk) {
+  return {walk.base, walk.repeatStride * 32ull, 7ull * walk.blockStride * 32 + 32};
+}
+
+// A result that is shorter than what it is made from may lie in its place, as long as no repeat reads what an earlier
+// one wrote.
+inline void CheckRepeats(Call& call, const char* name, uint32_t repeats, const Repeated& dst, const Repeated& src) {
+  if (!repeats || dst.At(repeats - 1) + dst.bytes <= src.base || src.At(repeats - 1) + src.bytes <= dst.base) return;
+  for (uint32_t r = 0; r < repeats; ++r)
+    for (uint32_t later = r + 1; later < repeats; ++later)
+      if (dst.At(r) < src.At(later) + src.bytes && src.At(later) < dst.At(r) + dst.bytes)
+        return call.Problem(false, "overlap", "repeat %u reads %s at UB [%llu, %llu), which repeat %u wrote", later,
+                            name, (unsigned long long)src.At(later), (unsigned long long)(src.At(later) + src.bytes), r);
 }
 
 // In-place is allowed where source and destination coincide; a partial overlap feeds results back into the operands.

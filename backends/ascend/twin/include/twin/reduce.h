@@ -72,6 +72,8 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
       for (uint32_t i = 0; i < groups.lanes && !any; ++i) any = lanes.Active(r, g * groups.lanes + i);
       if (any) call.Extend(to.address + r * groups.dstStride + g * groups.result, groups.result);
     }
+  CheckRepeats(call, "src", lanes.repeats, {to.address, groups.dstStride, perRepeat / groups.lanes * groups.result},
+               RepeatedOf(a));
   if (!call.Issue(lanes.repeats)) return;
   uint8_t* ub = call.core.ub;
   T overall{};

@@ -76,12 +76,19 @@ inline void CheckCompare(Call& call, const Local<U>& dst, uint64_t count, CMPMOD
   call.Ub("dst", true, view.address, (count + 7) / 8, view.low, view.high, 32);
 }
 
+// The bits of a repeat are written while its elements are read.
+template <typename T, typename U>
+inline void CheckApart(Call& call, const char* name, const Local<U>& dst, const Local<T>& src, uint64_t count) {
+  CheckDisjoint(call, name, dst.View().address, (count + 7) / 8, src.View().address, count * sizeof(T));
+}
+
 template <typename T, typename U>
 TWIN_OUTLINE void CompareScalarCount(const char* api, const Local<U>& dst, const Local<T>& src, T scalar, CMPMODE mode,
                                uint32_t count, Site site) {
   Call call(api, PIPE_V, site);
   Touch(call, "src0", false, src, count);
   CheckCompare<T>(call, dst, count, mode);
+  CheckApart(call, "src0", dst, src, count);
   if (call.Issue(RepeatsOf(uint64_t(count) * sizeof(T))))
     CompareMode<0>(mode, call.core.ub + dst.View().address, As<T>(call.core.ub + src.View().address), &scalar, count);
 }
@@ -104,6 +111,9 @@ TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local
   View to = dst.View();
   uint32_t bytes = lanes.perRepeat / 8;
   call.Ub("dst", true, to.address, uint64_t(bytes) * lanes.repeats, to.low, to.high, 32);
+  const Repeated written{to.address, bytes, bytes};
+  CheckRepeats(call, "src0", lanes.repeats, written, RepeatedOf(a));
+  if (src1) CheckRepeats(call, "src1", lanes.repeats, written, RepeatedOf(b));
   if (!call.Issue(lanes.repeats)) return;
   for (uint32_t r = 0; r < lanes.repeats; ++r)
     for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane) {
@@ -157,8 +167,12 @@ TWIN_OUTLINE void SelectCount(const Local<T>& dst, const Local<U>& mask, const L
   Touch(call, "src0", false, src0, count);
   if (src1) Touch(call, "src1", false, *src1, count);
   Touch(call, "dst", true, dst, count);
+  uint64_t bytes = uint64_t(count) * sizeof(T);
+  CheckDisjoint(call, "selMask", dst.View().address, bytes, m.address, (bits + 7) / 8);
+  CheckOverlap(call, "src0", dst.View().address, bytes, src0.View().address, bytes);
+  if (src1) CheckOverlap(call, "src1", dst.View().address, bytes, src1->View().address, bytes);
   ReserveForSelect(call, mode);
-  if (!call.Issue(RepeatsOf(uint64_t(count) * sizeof(T)))) return;
+  if (!call.Issue(RepeatsOf(bytes))) return;
   uint8_t* ub = call.core.ub;
   T* d = As<T>(ub + dst.View().address);
   const T* a = As<T>(ub + src0.View().address);
@@ -186,6 +200,8 @@ TWIN_OUTLINE void SelectLanes(const Local<T>& dst, const Local<U>& selMask, cons
   Touch(call, "src0", false, src0.View(), a, lanes);
   if (src1) Touch(call, "src1", false, src1->View(), b, lanes);
   Touch(call, "dst", true, dst.View(), d, lanes);
+  uint64_t bytes = lanes.perRepeat / 8;
+  CheckRepeats(call, "selMask", lanes.repeats, RepeatedOf(d), {m.address, same ? 0 : bytes, bytes});
   ReserveForSelect(call, mode);
   if (!call.Issue(lanes.repeats)) return;
   uint8_t* ub = call.core.ub;
@@ -216,6 +232,8 @@ TWIN_OUTLINE void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0,
   twin::Touch(call, "src0", false, src0, count);
   twin::Touch(call, "src1", false, src1, count);
   twin::CheckCompare<T>(call, dst, count, mode);
+  twin::CheckApart(call, "src0", dst, src0, count);
+  twin::CheckApart(call, "src1", dst, src1, count);
   uint8_t* ub = call.core.ub;
   if (call.Issue(twin::RepeatsOf(uint64_t(count) * sizeof(T))))
     twin::CompareMode<1>(mode, ub + dst.View().address, twin::As<T>(ub + src0.View().address),

@@ -54,13 +54,6 @@ inline uint32_t MergeRuns(Pair* out, const Pair* const* runs, const uint32_t* le
   }
 }
 
-inline void CheckDisjoint(Call& call, const char* name, uint64_t dst, uint64_t dstBytes, uint64_t src, uint64_t bytes) {
-  if (dst < src + bytes && src < dst + dstBytes)
-    call.Problem(false, "overlap", "dst [%llu, %llu) and %s [%llu, %llu) of UB overlap", (unsigned long long)dst,
-                 (unsigned long long)(dst + dstBytes), name, (unsigned long long)src,
-                 (unsigned long long)(src + bytes));
-}
-
 }  // inline namespace
 }  // namespace twin
 
@@ -152,7 +145,9 @@ TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sr
   call.Ub("dst", true, d, uint64_t(written) * 8, to.low, to.high, 32);
   if (!call.Issue(uint32_t((written + 31) / 32))) return;
   std::memcpy(call.core.ub + d, merged, uint64_t(written) * 8);
-  for (uint32_t i = 0; i < 4; ++i) call.core.mergeCounts[i] = uint16_t(i < lists ? taken[i] : 0);
+  uint16_t counts[4];
+  for (uint32_t i = 0; i < 4; ++i) counts[i] = uint16_t(i < lists ? taken[i] : 0);
+  twin::KeepMergeCounts(call, counts);
 }
 
 template <typename T, bool isExhaustedSuspension = false>
@@ -163,9 +158,10 @@ TWIN_OUTLINE void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& sr
   for (int i = 0; i < 4; ++i) sortedNum[i] = twin::ThisCore().mergeCounts[i];
 }
 
-// How many pairs the last MrgSort used of each list.
-inline void GetMrgSortResult(uint16_t& list1, uint16_t& list2, uint16_t& list3, uint16_t& list4) {
-  const uint16_t* counts = twin::ThisCore().mergeCounts;
+// How many pairs the last MrgSort used of each list: a register, which the scalar unit reads when it gets here.
+inline void GetMrgSortResult(uint16_t& list1, uint16_t& list2, uint16_t& list3, uint16_t& list4,
+                             twin::Site site = twin::Site::Here()) {
+  const uint16_t* counts = twin::MergeCounts(site);
   list1 = counts[0];
   list2 = counts[1];
   list3 = counts[2];

@@ -17,6 +17,7 @@ Operand& Call::Add(const char* name, Space space, bool write, uint64_t low, uint
   if (count_ == kMaxOperands) std::abort();  // no API has as many
   Operand& operand = operands_[count_++];
   operand = Operand{name, space, write, false, uint32_t(core.state->spans.size()), 0, low, high};
+  walks_[count_ - 1].width = 0;
   return operand;
 }
 
@@ -50,6 +51,7 @@ void Call::UbPieces(const char* name, bool write, uint64_t begin, uint32_t count
 void Call::UbLanes(const char* name, bool write, uint64_t begin, uint32_t width, const Lanes& lanes,
                    uint32_t blockStride, uint32_t repeatStride, uint64_t low, uint64_t high, uint32_t align) {
   Ub(name, write, begin, 0, low, high, align);
+  const Walk walk{begin, width, blockStride, repeatStride};
   uint32_t perBlock = 32 / width;
   for (uint32_t r = 0; r < lanes.repeats; ++r)
     for (uint32_t lane = 0; lane < lanes.perRepeat;) {
@@ -59,11 +61,50 @@ void Call::UbLanes(const char* name, bool write, uint64_t begin, uint32_t width,
       }
       uint32_t end = std::min(lanes.perRepeat, (lane / perBlock + 1) * perBlock), n = 1;
       while (lane + n < end && lanes.Active(r, lane + n)) ++n;
-      Extend(
-          begin + (uint64_t(r) * repeatStride + uint64_t(lane / perBlock) * blockStride) * 32 + lane % perBlock * width,
-          uint64_t(n) * width);
+      Extend(walk.At(r, lane), uint64_t(n) * width);
       lane += n;
     }
+  walks_[count_ - 1] = walk;
+  for (int k = 0; write && core.check && k + 1 < count_; ++k)
+    if (walks_[k].width && !operands_[k].write) CheckLanes(operands_[k], walks_[k], walk, lanes);
+}
+
+// Sound where the two walks are the same, as then each lane is written where it alone is read.
+void Call::CheckLanes(const Operand& source, const Walk& from, const Walk& to, const Lanes& lanes) {
+  bool inStep = from.width == to.width && from.blockStride == to.blockStride;
+  if (from.base == to.base && inStep && (lanes.repeats <= 1 || from.repeatStride == to.repeatStride)) return;
+  const std::vector<Span>& spans = core.state->spans;
+  auto hull = [&](const Operand& o) {
+    Span all{~0ull, 0};
+    for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i)
+      all = {std::min(all.begin, spans[i].begin), std::max(all.end, spans[i].end)};
+    return all;
+  };
+  const Span read = hull(source), write = hull(operands_[count_ - 1]);
+  if (read.begin >= write.end || write.begin >= read.end) return;
+  std::vector<uint16_t> reader(write.end - write.begin), writer(write.end - write.begin);  // repeats, from 1
+  for (uint32_t r = 0; r < lanes.repeats; ++r) {
+    for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane) {
+      if (!lanes.Active(r, lane)) continue;
+      for (uint64_t at = from.At(r, lane), end = at + from.width; at < end; ++at) {
+        if (at < write.begin || at >= write.end) continue;
+        if (writer[at - write.begin])
+          return Problem(false, "overlap", "repeat %u reads %s at UB byte %llu, which repeat %u wrote", r, source.name,
+                         (unsigned long long)at, writer[at - write.begin] - 1u);
+        reader[at - write.begin] = uint16_t(r + 1);
+      }
+    }
+    for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane) {
+      if (!lanes.Active(r, lane)) continue;
+      for (uint64_t at = to.At(r, lane), end = at + to.width; at < end; ++at) {
+        bool read = reader[at - write.begin] == r + 1 && from.width == to.width && to.At(r, lane) != from.At(r, lane);
+        if (read)
+          return Problem(false, "overlap", "repeat %u reads %s at UB byte %llu, and writes another lane there", r,
+                         source.name, (unsigned long long)at);
+        writer[at - write.begin] = uint16_t(r + 1);
+      }
+    }
+  }
 }
 
 void Call::Gm(const char* name, bool write, uint64_t begin, uint32_t count, uint64_t bytes, int64_t stride,
@@ -298,6 +339,24 @@ struct Checker {
 };
 
 bool Call::Issue(uint32_t repeats) { return Checker{*this, *core.state}.Run(repeats); }
+
+TWIN_API void KeepMergeCounts(const Call& call, const uint16_t counts[4]) {
+  State& s = *call.core.state;
+  std::copy(counts, counts + 4, call.core.mergeCounts);
+  s.mergeSequence = s.sequence[PIPE_V];
+  s.mergePlace = PlaceOf(s, call.api, call.pipe, call.site);
+}
+
+TWIN_API const uint16_t* MergeCounts(Site site) {
+  State& s = *tls_core->state;
+  const Place& merge = s.places[s.mergePlace];
+  bool ordered = s.clocks[PIPE_S].at[PIPE_V] >= s.mergeSequence || s.autoSync;
+  if (!ordered && tls_core->check && AddFinding(s, "missing-sync", site, merge.line, merge.file))
+    s.findings.back().message =
+        Text("GetMrgSortResult reads the counts of %s (V, line %d), and nothing orders the two: "
+             "SetFlag/WaitFlag<HardEvent::V_S> between them", merge.api, merge.line);
+  return tls_core->mergeCounts;
+}
 
 TWIN_API void Report(const char* kind, Site site, const char* format, ...) {
   if (!tls_core->check) return;

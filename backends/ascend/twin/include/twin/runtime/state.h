@@ -180,6 +180,7 @@ struct State {
   std::vector<Place> places{Place{}};
   std::unordered_map<uint64_t, uint32_t> placeIndex;
   Clock clocks[kPipes];
+  uint32_t mergeSequence = 0, mergePlace = 0;  // of the last MrgSort
   uint32_t sequence[kPipes] = {};
   // By granule of UB, reads for V, MTE2 and MTE3; the pipe of a write is its place's.
   Access* writes = nullptr;
