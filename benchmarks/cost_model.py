@@ -74,8 +74,9 @@ def at_size(time: Callable[[int], float], small: int, size: float) -> float:
 
 
 @functools.cache
-def add_resident(cores: int) -> float:
-    report = launch("add", "add_resident", [np.zeros(4096, np.float32)], cores, blocks=1)
+def add_resident(cores: int, *addresses: int) -> float:
+    tiling = struct.pack("III", *addresses)
+    report = launch("add", "add_resident", [np.zeros(4096, np.float32)], cores, blocks=1, tiling=tiling)
     return next(line.exposed_cycles for line in report.kernels[0].lines if line.api == "Add")
 
 
@@ -133,7 +134,12 @@ def route(tokens: int, hidden: int, cores: int, k: int = 8, experts: int = 256) 
 
 
 CASES = [
-    Case("Add of 4096 floats in UB", 88, "cycles", 48, "calibrates", add_resident),
+    Case("Add of 4096 floats in UB", 88, "cycles", 48, "calibrates",
+         lambda cores: add_resident(cores, 0, 0x10100, 0x20000)),
+    Case("the same, both operands in one bank group", 154, "cycles", 48, "calibrates",
+         lambda cores: add_resident(cores, 0, 0x10000, 0x14100)),
+    Case("the same, the result in a bank that is read", 139, "cycles", 48, "calibrates",
+         lambda cores: add_resident(cores, 0, 0x10100, 0x4020)),
     Case("Add of 67M halves on one core, 8 KB tiles, one buffer", 6909, "us", 48, "calibrates",
          lambda cores: add_stream(1, 4096, 1, cores)),
     Case("the same on all cores, 30 KB tiles, two buffers", 184.5, "us", 48, "calibrates",

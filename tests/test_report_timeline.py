@@ -12,7 +12,7 @@ from jascend.backends.ascend.report.instructions import Rates, split, step_cycle
 from jascend.backends.ascend.report.memory import Memory, active_cores, shared_rates, traffic_seconds
 from jascend.backends.ascend.report.profile import python_line
 from jascend.backends.ascend.report.timeline import simulate
-from jascend.backends.ascend.twin.library import TRACE_DTYPE
+from jascend.backends.ascend.twin.library import NOWHERE, TRACE_DTYPE
 
 COSTS = targets.costs("ascend910b")
 PLACES = [("", "", 0), ("Add", "kernel.cpp", 1), ("DataCopy", "kernel.cpp", 2), ("DataCopy", "kernel.cpp", 3),
@@ -32,6 +32,7 @@ ROUND = with_facts(issue=0, scalar=0)
 
 def row(step, pipe, to="S", **fields):
     record = np.zeros((), TRACE_DTYPE)
+    record["address"] = NOWHERE
     record["step"], record["pipe"], record["to"] = twin.STEPS.index(step), twin.PIPES.index(pipe), twin.PIPES.index(to)
     for name, value in fields.items():
         record[name] = value
@@ -89,6 +90,34 @@ def given(rows, cycles, costs):
 
 def test_one_instruction_is_its_start_and_its_repeats():
     assert run(add(64)).cycles == pytest.approx(24 + 64)
+
+
+@pytest.mark.parametrize(
+    "addresses, blocks, repeats, extra",
+    [
+        # The scenarios of the guide's sample: written, read, read; cycles beyond 88.
+        ((0x20000, 0, 0x10100), (1, 1, 1), (8, 8, 8), 0),
+        ((0x10000, 0, 0x4000), (1, 1, 1), (8, 8, 8), 64 * 1.03),  # one bank
+        ((0x14100, 0, 0x10000), (1, 1, 1), (8, 8, 8), 64 * 1.03),  # one bank group
+        ((0x4000, 0, 0x10100), (1, 1, 1), (8, 8, 8), 0),  # the write comes a repeat later
+        ((0x4020, 0, 0x10100), (1, 1, 1), (8, 8, 8), 64 * 0.79),
+        ((0x10100, 0, 0x10100), (1, 1, 1), (8, 8, 8), 0),  # in place
+        ((0x10100, 0, 0x10100), (1, 0, 1), (8, 1, 8), 32 * 1.03),  # one block a repeat meets every other one
+        ((0x10100, 0, 0x10100), (1, 0, 1), (8, 8, 8), 0),
+        ((0x10000, 0, NOWHERE), (1, 1, 1), (8, 8, 8), 0),  # one operand only
+        ((0x100, 0x20, NOWHERE), (1, 1, 1), (8, 8, 8), 64 * 0.79),
+    ],
+)
+def test_operands_that_collide_in_banks(addresses, blocks, repeats, extra):
+    step = add(64)
+    step["address"], step["block_stride"], step["repeat_stride"] = addresses, blocks, repeats
+    assert run(step).cycles == pytest.approx(88 + extra)
+
+
+def test_other_instructions_have_no_pattern_of_banks():
+    step = row("instruction", "V", place=LOAD, repeats=64, width=4)
+    step["address"], step["block_stride"], step["repeat_stride"] = (0x10000, 0, 0), 1, 8
+    assert run(step).cycles == pytest.approx(88)
 
 
 def test_a_barrier_makes_the_next_instruction_wait_for_the_result():

@@ -4,6 +4,11 @@ A vector instruction of r repeats (256 bytes each) occupies its pipe for a share
 cycles; the rest of the start-up passes before its result is there. So instructions in a row overlap, an instruction
 behind a barrier does not, and both cost what the guide's formula says.
 
+Repeats whose operands collide in the banks of UB take longer (910B): 16 bank groups of 3 banks lie in the address bits
+[8:5] and [17:16], and a group serves one read in a cycle, a bank one read or write. What is written comes a repeat after
+what is read, if that helps: so writing to the very groups that are read costs nothing, as in place, but writing to some
+of them does. Source: the guide's sample bank_conflict_ub, and its scenarios.
+
 A copy occupies its pipe for max(issue, pieces, bytes / rate), and is complete no sooner than the latency of memory.
 """
 
@@ -12,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jascend.backends.ascend.targets import Costs
+from jascend.backends.ascend.targets import BANKED, Costs
 from jascend.backends.ascend.twin import PIPES, STEPS, Trace
+from jascend.backends.ascend.twin.library import NOWHERE
 
 S, V, MTE2, MTE3 = (PIPES.index(name) for name in ("S", "V", "MTE2", "MTE3"))
 INSTRUCTION, SET, WAIT, BARRIER, SYNC_ALL = range(len(STEPS))
@@ -61,6 +67,44 @@ def vector_cycles(api: str, width: int, repeats: np.ndarray, costs: Costs) -> np
     return work + _MORE_STEPS.get(api, 0) * start
 
 
+_GROUPS = 16  # and so many repeats until the pattern of groups comes again
+
+
+def bank_cycles(steps: np.ndarray, banked: np.ndarray, costs: Costs) -> np.ndarray:
+    """Cycles that vector instructions lose to conflicts of banks.
+
+    Args:
+        steps: vector instructions, of TRACE_DTYPE.
+        banked: for each, whether its operands are walked as its strides say.
+        costs: of the product.
+    """
+    lost = np.zeros(len(steps))
+    two = (steps["address"] != NOWHERE).sum(axis=1) >= 2
+    chosen = np.flatnonzero(banked & two) if costs.bank_read or costs.bank_write else []
+    if not len(chosen):
+        return lost
+    fields = ("address", "block_stride", "repeat_stride")
+    keys = np.concatenate([steps[name][chosen].astype(np.int64) for name in fields], axis=1)
+    keys = np.concatenate([keys, np.minimum(steps["repeats"][chosen], 2**31).astype(np.int64)[:, None]], axis=1)
+    kinds, kind = np.unique(keys, axis=0, return_inverse=True)
+    address, block, repeat, count = kinds[:, :3], kinds[:, 3:6], kinds[:, 6:9], kinds[:, 9]
+    there = address != NOWHERE
+    turn = np.arange(_GROUPS)
+    blocks = address[..., None] // 32 + repeat[..., None] * turn  # kind, operand, repeat
+    bits = 1 << (blocks[..., None] + block[..., None, None] * np.arange(8)) % _GROUPS
+    groups = np.bitwise_or.reduce(bits, axis=-1) * there[..., None]
+    banks = blocks * 32 >> 16
+    written, first, second = np.moveaxis(groups, 1, 0)
+    reads = (first & second != 0) & (address[:, 1] != address[:, 2])[:, None]
+    writes = np.zeros_like(reads)
+    for k in (1, 2):
+        writes |= (groups[:, k] & written != 0) & (groups[:, k] != written) & (banks[:, k] == banks[:, 0])
+    times = (count[:, None] - turn + _GROUPS - 1) // _GROUPS  # how many repeats follow this turn of the pattern
+    cycles = (np.maximum(times, 0) * (reads * costs.bank_read + writes * costs.bank_write)).sum(axis=1)
+    lost[chosen] = cycles[kind.reshape(-1)]
+    return lost
+
+
 def unknown_apis(traces: list[Trace], costs: Costs) -> list[str]:
     """Vector APIs in these traces that the product's table does not know."""
     found: set[str] = set()
@@ -89,6 +133,8 @@ def step_cycles(steps: np.ndarray, places: list, hits: np.ndarray, rates: Rates,
         chosen = vector & (kinds == kind)
         api = places[kind >> 8][0]
         occupied[chosen] = vector_cycles(api, int(kind & 255), steps["repeats"][chosen], costs)
+    banked = [place for place, (api, *_) in enumerate(places) if api in BANKED]
+    occupied[vector] += bank_cycles(steps[vector], np.isin(steps["place"][vector], banked), costs)
     occupied[vector] += costs.vector_follow * costs.vector_start
     rest[vector] = (1 - costs.vector_follow) * costs.vector_start
 

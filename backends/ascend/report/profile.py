@@ -198,7 +198,7 @@ class _Epoch:
         for trace, steps, hits in zip(self._traces, self._programs, self._hits, strict=True):
             occupied, rest = step_cycles(steps, trace.places, hits, self.rates, self._costs)
             program = steps.copy()
-            program["offset"] = program["argument"] = 0
+            program["offset"] = program["argument"] = program["address"] = 0
             key = (program.tobytes(), occupied.tobytes(), tuple(trace.places))
             if key not in known:
                 known[key] = simulate(steps, occupied, rest, len(trace.places), self._costs)

@@ -89,7 +89,9 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL")
 STEPS = ("instruction", "set", "wait", "barrier", "sync_all")
 TRACE_DTYPE = np.dtype([("step", "u1"), ("pipe", "u1"), ("to", "u1"), ("width", "u1"), ("serial", "u4"),
                         ("place", "u4"), ("repeats", "u4"), ("pieces", "u4"), ("argument", "u4"), ("bytes", "u8"),
-                        ("offset", "u8")])
+                        ("offset", "u8"), ("address", "u4", 3), ("block_stride", "u2", 3), ("repeat_stride", "u2", 3)])
+
+NOWHERE = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Trace:
         steps: structured array of TRACE_DTYPE. `step` indexes STEPS, `pipe` and `to` index PIPES. An instruction has
             its vector `repeats`, element `width` in bytes, and for accesses to GM the `bytes`, the contiguous
             `pieces`, the kernel's `argument` (arrays, then the workspace) and the `offset` in it of the first piece.
+            Vector instructions have the UB `address` and strides, in 32-byte blocks, of what they write and of the
+            first two operands that they read; NOWHERE where there is none that fills whole repeats.
             The set and the wait of one flag have the same `serial`; for a queue's own flags `pipe` is that side's pipe.
         places: for each value of `place`, (API, file, line).
         callers: for each, the line that calls the function it is in, where calls of that are followed; else 0.

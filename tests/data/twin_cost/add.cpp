@@ -4,13 +4,18 @@
 
 using namespace AscendC;
 
+struct ResidentTiling {
+    uint32_t x, y, z;  // addresses
+};
+
 // Add of 4096 floats that are in the unified buffer.
 extern "C" __global__ __aicore__ void add_resident(GM_ADDR out, GM_ADDR workspace, GM_ADDR tiling)
 {
+    GET_TILING_DATA_WITH_STRUCT(ResidentTiling, t, tiling);
     InitSocState();
     constexpr uint32_t kCount = 4096;
-    LocalTensor<float> x(TPosition::VECCALC, 0, kCount), y(TPosition::VECCALC, 16384, kCount);
-    LocalTensor<float> z(TPosition::VECCALC, 32768, kCount);
+    LocalTensor<float> x(TPosition::VECCALC, t.x, kCount), y(TPosition::VECCALC, t.y, kCount);
+    LocalTensor<float> z(TPosition::VECCALC, t.z, kCount);
     GlobalTensor<float> outGm;
     outGm.SetGlobalBuffer((__gm__ float *)out);
     Duplicate(x, 1.0f, kCount);

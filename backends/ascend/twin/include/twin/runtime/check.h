@@ -308,6 +308,28 @@ struct Checker {
     OrderGm(s, instruction, size_t(argument - s.launch->arguments.data()), span.begin, span.end, o.write, o.atomic);
   }
 
+  // Operands that are narrower than the widest one (masks, one side of a cast) have another pattern of access.
+  void TraceOperands(TraceStep& step) const {
+    auto bytes = [&](const Operand& o) {
+      uint64_t sum = 0;
+      for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) sum += s.spans[i].end - s.spans[i].begin;
+      return sum;
+    };
+    uint64_t widest = 0;
+    for (int k = 0; k < call.count_; ++k) widest = std::max(widest, bytes(call.operands_[k]));
+    int reads = 0;
+    for (int k = 0; k < call.count_; ++k) {
+      const Operand& o = call.operands_[k];
+      const Walk& walk = call.walks_[k];
+      if (o.space != Space::kUb || !o.spans || (!walk.width && bytes(o) != widest)) continue;
+      int slot = o.write ? 0 : ++reads;
+      if (slot > 2 || (o.write && step.address[0] != ~0u)) continue;
+      step.address[slot] = uint32_t(walk.width ? walk.base : s.spans[o.firstSpan].begin);
+      step.blockStride[slot] = uint16_t(walk.width ? walk.blockStride : 1);
+      step.repeatStride[slot] = uint16_t(walk.width ? walk.repeatStride : 8);
+    }
+  }
+
   void Count(uint32_t place, uint32_t repeats) {
     PipeCount& pipe = s.pipes[call.pipe];
     ++pipe.instructions;
@@ -321,7 +343,9 @@ struct Checker {
     ++s.places[place].instructions;
     s.places[place].repeats += repeats;
     if (!s.tracing) return;
-    TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0, place, repeats, 0, 0, 0, 0};
+    TraceStep step{Step::kInstruction, uint8_t(call.pipe), 0, uint8_t(call.width), 0, place, repeats, 0, 0, 0, 0,
+                   {~0u, ~0u, ~0u}, {}, {}};
+    if (call.pipe == PIPE_V) TraceOperands(step);
     for (int k = 0; k < call.count_; ++k) {
       const Operand& o = call.operands_[k];
       if (o.space != Space::kGm) continue;

@@ -126,8 +126,11 @@ struct TraceStep {
   uint32_t place, repeats, pieces;
   uint32_t argument;       // of GM accesses: which kernel argument,
   uint64_t bytes, offset;  // how much, and where in it the first piece starts
+  // Of vector instructions, what is written and the first two that are read, as far as each repeat touches all 256 bytes:
+  uint32_t address[3];  // in UB; ~0: there is none
+  uint16_t blockStride[3], repeatStride[3];  // in 32-byte blocks
 };
-static_assert(sizeof(TraceStep) == 40, "no padding");
+static_assert(sizeof(TraceStep) == 64, "no padding");
 
 struct Span {
   uint64_t begin, end;
