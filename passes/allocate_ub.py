@@ -10,9 +10,11 @@ them there.
 
 Where there is room, two things make the kernel faster. A buffer that a copy fills or empties shares its address with
 nothing in the same loop, so that the copy of the next iteration need not wait for the vector unit to be done with
-another buffer. And operands of one instruction start in different bank groups: those are the address bits [8:5] on
-910B, and operands in one group are read one after the other (1.7 times the cycles in the measurement of the public
-bank-conflict sample). Both are given up, in this order reversed, before the kernel is refused.
+another buffer. And operands that one instruction reads meet in no bank group: on 910B those are the address bits [8:5],
+a repeat covers 8 of the 16, and two that meet are read one after the other (1.7 times the cycles in the public
+bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart, modulo
+512. What is written then lies in exactly the groups of the one or the other, where the hardware lets it wait for a
+repeat; in some of them it would conflict as well. Both are given up, in this order reversed, before the kernel is refused.
 
 Before:
 
@@ -44,8 +46,7 @@ from .registry import option, register_pass
 
 _ALIGNMENT = 32  # bytes
 _ROW = 512  # bytes: one block of each bank group
-# Distances within a row, the farthest from each other first.
-_SKEWS = (0, 256, 128, 384, 64, 320, 192, 448, *range(32, _ROW, 64))
+_REPEAT = 256  # bytes that a repeat reads of each operand
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -77,7 +78,7 @@ class _Buffer:
     first: int = -1  # positions in program order, inclusive
     last: int = -1
     loop: tuple[int, int] | None = None  # the ends of the loop that it is made in, if a copy fills or empties it
-    beside: set[_Buffer] = field(default_factory=set)  # operands of the same instructions
+    beside: set[_Buffer] = field(default_factory=set)  # those that the same instructions read
     exactly: set[_Buffer] = field(default_factory=set)  # may have the same address although their lives touch
     offset: int = -1
 
@@ -168,8 +169,9 @@ class _Lives:
     def relate(self, user: ir.Operation, used: dict[int, _Buffer]) -> None:
         """Notes what the operands of an instruction are to each other."""
         definition = ASCENDC.by_name[user.name]
-        for buffer in used.values():
-            buffer.beside |= set(used.values()) - {buffer}
+        read = {b for i, b in used.items() if definition.operands[i].role == "in" and b.size >= _REPEAT}
+        for buffer in read:
+            buffer.beside |= read - {buffer}
         result = used.get(0)
         if result is None or user.operands[0] != result.op.results[0]:
             return
@@ -232,10 +234,10 @@ def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], i
     for other in placed:
         if other in exact and is_free(other.offset):
             return other.offset
-    groups = {p.offset % _ROW for p in buffer.beside if p.offset >= 0} if skewed else set()
+    groups = {p.offset % _ROW for p in buffer.beside if p.offset >= 0}
     offset = 0
     for other in (*neighbours, None):
-        start = _skewed(offset, groups)
+        start = _skewed(offset, groups) if skewed and buffer.size >= _REPEAT else offset
         if other is None or start + buffer.size <= other.offset:
             return start
         offset = max(offset, other.offset + other.size)
@@ -243,8 +245,9 @@ def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], i
 
 
 def _skewed(offset: int, taken: set[int]) -> int:
-    """The next address from an offset on whose bank group is not one of those."""
-    return offset + next((skew for skew in _SKEWS if (offset + skew) % _ROW not in taken), 0)
+    """The next address from an offset on at which a repeat starts, in other bank groups than those if there are any."""
+    start = -(-offset // _REPEAT) * _REPEAT
+    return start if start % _ROW not in taken or (start + _REPEAT) % _ROW in taken else start + _REPEAT
 
 
 def _report(kernel: ir.Operation, buffers: list[_Buffer], used: int, capacity: int) -> None:
