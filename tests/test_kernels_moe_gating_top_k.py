@@ -15,7 +15,6 @@ from test_ops_moe_gating_top_k import ACCEPTED, compare
 
 import jascend as ja
 from jascend.backends.ascend.codegen import tiling
-from jascend.dialect import rules
 
 TARGETS = ("ascend910b", "ascend950")
 DEEPSEEK = dict(k=8, norm_type=1, group_count=8, k_group=4, group_select_mode=1, routed_scaling_factor=2.5)
@@ -153,7 +152,7 @@ def test_any_shape_agrees_with_the_fallback(seed):
     experts = int(rng.choice([1, 2, 31, 32, 33, 64, 96, 100, 160, 256, 384, 512, 544, 777, 1024, 2000, 2048]))
     groups = int(rng.choice([g for g in range(1, experts + 1) if experts % g == 0])) if rng.random() < 0.6 else 1
     size = experts // groups
-    if groups * -(-size // 32) * 32 > rules.MAX_EXPERTS:
+    if groups * -(-size // 32) * 32 > 2048:  # padded, they are more than the operator takes
         groups, size = 1, experts
     kept = int(rng.integers(1, groups + 1))
     most = kept * size
