@@ -3,10 +3,10 @@
 A batch of rows lies flat in a tile, every row (with groups, every group) filled up to a multiple of 32 lanes. What is
 elementwise takes all rows in one instruction. Then
 
-- every 32 lanes become a sorted list of (score, lane); of each list the first k pairs are kept, and merges of four lists
-  at a time, all rows in one instruction, leave one list a group;
-- groups: the first pairs of the lists give the groups' scores, these are sorted in turn, and the last group that stays is
-  a threshold: the lists of groups below it get scores of -inf;
+- every 32 lanes become a sorted list of (score, lane); of each list the first k pairs are kept, and merges of four
+  lists at a time, all rows in one instruction, leave one list a group;
+- groups: the first pairs of the lists give the groups' scores. Few groups are compared each with each, many are sorted;
+  the lists of groups that are not among the best get scores of -inf;
 - merges go on until there is one list a row. Its lanes say where the scores without bias are gathered from.
 
 Order is by score, then by lane, because sorts and merges are stable and lanes rise with the experts. A score that is NaN
@@ -30,6 +30,7 @@ from ..diagnostics import emit_error
 from .batch_producers import BatchProducers
 from .producers import Unsupported
 from .site import Candidate, Site
+from .tiles import Tiles
 
 SUMMARY = (
     "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified buffer, and "
@@ -130,7 +131,7 @@ class _Shape:
         return self.size != self.pitch
 
 
-class _Gating:
+class _Gating(Tiles):
     def __init__(self, op, site: Site):
         self.op, self.site, self.b = op, site, site.b
         x = ir.RankedTensorType(op.x.type)
@@ -187,7 +188,8 @@ class _Gating:
         """Tiles that do not change from batch to batch."""
         b, s, op = self.b, self.shape, self.op
         self.neg_inf, self.lowest = b.f32(_NEG_INF), b.f32(_NEG_INF if s.parts == 1 else _LOWEST)
-        starts = b.op(arith.muli, self.iota(s.rows, b.i32_type, "row_numbers"), b.splat(b.i32(s.row), s.rows), name="starts")
+        numbers = self.iota(s.rows, b.i32_type, "row_numbers")
+        starts = b.op(arith.muli, numbers, b.splat(b.i32(s.row), s.rows), name="starts")
         self.row_starts = self.broadcast(starts, s.top, "row_starts")
         self.is_chosen = None
         if s.k < s.top and op.norm_type != _SOFTMAX:
@@ -394,8 +396,9 @@ class _Gating:
         pairs = self.take(pairs, 2 * run, 0, 2 * s.top, "best")
         n = s.rows * s.top
         unpack = self.b.build(
-            TILE.classes["Unpack"], pairs, results=[tile_type(n, self.b.f32_type), tile_type(n, self.b.i32_type)], name="chosen"
-        )
+            TILE.classes["Unpack"], pairs, name="chosen",
+            results=[tile_type(n, self.b.f32_type), tile_type(n, self.b.i32_type)],
+        )  # fmt: skip
         about(unpack.indices, "The k best of every row.")
         indices = unpack.indices
         if s.parts > 1:
@@ -590,46 +593,7 @@ class _Gating:
         sums = self.tile("Reduce", weights, length=s.rows * blocks, name="block_sums", kind="add", group=_BLOCK)
         return self.start(sums, 1) if s.rows == 1 else self.take(sums, blocks, 0, 1, "sum")
 
-    # -- tiles --------------------------------------------------------------------------------------------------
-
-    def tile(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
-        """An op of the tile level with one result, by default of the first operand's elements."""
-        element = element or ir.ShapedType(operands[0].type).element_type
-        op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
-        return op.operation.results[0]
-
-    def whole(self, x: ir.Value, name: str) -> ir.Value:
-        """The integers that positive numbers begin with."""
-        return self.b.op(arith.fptosi, tile_type(self.length(x), self.b.i32_type), x, name=name)
-
-    def length(self, tile: ir.Value) -> int:
-        return ir.RankedTensorType(tile.type).get_dim_size(0)
-
-    def iota(self, length: int, element: ir.Type, name: str) -> ir.Value:
-        return self.tile("Iota", length=length, element=element, name=name)
-
-    def take(self, x: ir.Value, group: int, start: int, count: int, name: str) -> ir.Value:
-        if count == group:
-            return x
-        return self.tile("Take", x, length=self.length(x) // group * count, name=name, group=group, start=start, count=count)
-
-    def start(self, x: ir.Value, count: int) -> ir.Value:
-        """The first so many elements."""
-        if count == self.length(x):
-            return x
-        return tensor.extract_slice(tile_type(count, ir.ShapedType(x.type).element_type), x, [], [], [], [0], [count], [1])
-
-    def spread(self, x: ir.Value, group: int, to: int, fill: float, name: str) -> ir.Value:
-        if to == group:
-            return x
-        return self.tile("Spread", x, length=self.length(x) // group * to, name=name, group=group, width=to, fill=fill)
-
-    def repeat(self, x: ir.Value, times: int, name: str) -> ir.Value:
-        n = self.length(x)
-        return x if times == 1 else self.tile("Repeat", x, length=n * times, name=name, group=n)
-
-    def broadcast(self, x: ir.Value, width: int, name: str) -> ir.Value:
-        return self.tile("Broadcast", x, length=self.length(x) * width, name=name, width=width)
+    # -- memory -------------------------------------------------------------------------------------------------
 
     def load(self, value, row, count, length: int, element: ir.Type, name: str, row_elements: int = 1) -> ir.Value:
         """`count` elements from a row on; 0 in the other lanes."""

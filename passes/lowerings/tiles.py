@@ -1,84 +1,55 @@
-"""Ops of the tile level in short, for lowerings that are made of many."""
+"""Ops of the tile level by short names, for lowerings that take many rows at a time."""
 
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, tensor
 
 from jascend.dialect import TILE
 
 from ..builder import Builder, tile_type
-from .row_chunks import length_of, slice_of
 
 
 class Tiles:
-    """Builds ops with one result at the insertion point of `b`; `cls` is the op's class, `length` that of the result."""
+    """What changes nothing builds nothing: a group taken whole, a repetition once."""
 
-    def __init__(self, b: Builder):
-        self.b = b
+    b: Builder
 
-    def make(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
-        """An op whose result has by default the elements of its first operand."""
+    def tile(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
+        """An op of the tile level with one result, by default of the first operand's elements."""
         element = element or ir.ShapedType(operands[0].type).element_type
         op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
         return op.operation.results[0]
 
+    def whole(self, x: ir.Value, name: str) -> ir.Value:
+        """The integers that positive numbers begin with."""
+        return self.b.op(arith.fptosi, tile_type(self.length(x), self.b.i32_type), x, name=name)
+
+    def length(self, tile: ir.Value) -> int:
+        return ir.RankedTensorType(tile.type).get_dim_size(0)
+
     def iota(self, length: int, element: ir.Type, name: str) -> ir.Value:
-        return self.make("Iota", length=length, element=element, name=name)
+        return self.tile("Iota", length=length, element=element, name=name)
 
-    def load(self, memory: ir.Value, offset, count, length: int, name: str, pad: float | None = None) -> ir.Value:
-        """`count` elements of global memory."""
-        element = ir.MemRefType(memory.type).element_type
-        return self.make("Load", memory, offset, count, length=length, element=element, name=name, pad=pad)
+    def take(self, x: ir.Value, group: int, start: int, count: int, name: str) -> ir.Value:
+        if count == group:
+            return x
+        return self.tile("Take", x, length=self.length(x) // group * count, name=name, group=group, start=start, count=count)
 
-    def store(self, value: ir.Value, memory: ir.Value, offset, count) -> None:
-        self.b.build(TILE.classes["Store"], value, memory, offset, count)
+    def start(self, x: ir.Value, count: int) -> ir.Value:
+        """The first so many elements."""
+        if count == self.length(x):
+            return x
+        return tensor.extract_slice(tile_type(count, ir.ShapedType(x.type).element_type), x, [], [], [], [0], [count], [1])
 
-    def gather(self, x: ir.Value, indices: ir.Value, name: str) -> ir.Value:
-        return self.make("Gather", x, indices, length=length_of(indices), name=name)
+    def spread(self, x: ir.Value, group: int, to: int, fill: float, name: str) -> ir.Value:
+        if to == group:
+            return x
+        return self.tile("Spread", x, length=self.length(x) // group * to, name=name, group=group, width=to, fill=fill)
 
-    def compress(self, x: ir.Value, mask: ir.Value, name: str) -> tuple[ir.Value, ir.Value]:
-        """The elements under the mask, packed, and how many they are."""
-        op = self.b.build(TILE.classes["Compress"], x, mask, results=[x.type, self.b.index_type], name=name)
-        return op.value, op.kept
+    def repeat(self, x: ir.Value, times: int, name: str) -> ir.Value:
+        n = self.length(x)
+        return x if times == 1 else self.tile("Repeat", x, length=n * times, name=name, group=n)
 
-    def sort(self, scores: ir.Value, indices: ir.Value, run: int, name: str) -> ir.Value:
-        """Lists of pairs."""
-        return self.make("Sort", scores, indices, length=2 * length_of(scores), name=name, run=run)
-
-    def indices_of(self, pairs: ir.Value, name: str) -> ir.Value:
-        """The indices of a list of pairs."""
-        count = length_of(pairs) // 2
-        types = [tile_type(count, self.b.f32_type), tile_type(count, self.b.i32_type)]
-        return self.b.build(TILE.classes["Unpack"], pairs, results=types, name=name).operation.results[1]
-
-    def extract(self, x: ir.Value, position: ir.Value, name: str) -> ir.Value:
-        """One integer, as an index."""
-        element = ir.ShapedType(x.type).element_type
-        scalar = self.b.build(TILE.classes["Extract"], x, position, results=[element], name=name).scalar
-        return self.b.op(arith.index_cast, self.b.index_type, scalar, name=name)
-
-    def to_f32(self, x: ir.Value, name: str) -> ir.Value:
-        return self.b.op(arith.sitofp, tile_type(length_of(x), self.b.f32_type), x, name=name)
-
-    def to_i32(self, x: ir.Value, name: str) -> ir.Value:
-        return self.b.op(arith.fptosi, tile_type(length_of(x), self.b.i32_type), x, name=name)
-
-    def head(self, x: ir.Value, length: int) -> ir.Value:
-        """The first lanes."""
-        return slice_of(self.b, x, 0, length)
-
-    def splat(self, value: float | int | ir.Value, like: ir.Value, name: str | None = None) -> ir.Value:
-        """A tile of as many lanes as `like`, of its elements, with one value."""
-        shape = ir.RankedTensorType(like.type)
-        if not isinstance(value, ir.Value):
-            value = self.b.f32(value) if isinstance(shape.element_type, ir.F32Type) else self.b.i32(value)
-        return self.b.splat(value, shape.get_dim_size(0), name)
-
-    def i32_of(self, value: ir.Value, name: str | None = None) -> ir.Value:
-        """An index as a 32-bit integer."""
-        return self.b.op(arith.index_cast, self.b.i32_type, value, name=name)
-
-    def f32_of(self, value: ir.Value, name: str | None = None) -> ir.Value:
-        """An index as a float32."""
-        return self.b.op(arith.sitofp, self.b.f32_type, self.i32_of(value), name=name)
+    def broadcast(self, x: ir.Value, width: int, name: str) -> ir.Value:
+        return self.tile("Broadcast", x, length=self.length(x) * width, name=name, width=width)
