@@ -14,7 +14,8 @@ another buffer. And operands that one instruction reads meet in no bank group: o
 a repeat covers 8 of the 16, and two that meet are read one after the other (1.7 times the cycles in the public
 bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart, modulo
 512. What is written then lies in exactly the groups of the one or the other, where the hardware lets it wait for a
-repeat; in some of them it would conflict as well. Both are given up, in this order reversed, before the kernel is refused.
+repeat; in some of them it would conflict as well. Both are given up, in this order reversed and the first of them for outer
+loops first, before the kernel is refused.
 
 Before:
 
@@ -78,14 +79,19 @@ class _Buffer:
     first: int = -1  # positions in program order, inclusive
     last: int = -1
     loop: tuple[int, int] | None = None  # the ends of the loop that it is made in, if a copy fills or empties it
+    innermost: bool = False  # no other loop is inside that one
     beside: set[_Buffer] = field(default_factory=set)  # those that the same instructions read
     exactly: set[_Buffer] = field(default_factory=set)  # may have the same address although their lives touch
     offset: int = -1
 
-    def life(self, isolated: bool) -> tuple[int, int]:
-        return self.loop if isolated and self.loop else (self.first, self.last)
+    def life(self, isolated: str) -> tuple[int, int]:
+        return self.loop if self.is_alone(isolated) else (self.first, self.last)
 
-    def lives_with(self, other: _Buffer, isolated: bool = False) -> bool:
+    def is_alone(self, isolated: str) -> bool:
+        """Whether it lives through its loop: copies do in all loops, in the innermost ones, or in none."""
+        return self.loop is not None and (isolated == "all" or isolated == "innermost" and self.innermost)
+
+    def lives_with(self, other: _Buffer, isolated: str = "none") -> bool:
         first, last = self.life(isolated)
         other_first, other_last = other.life(isolated)
         return first <= other_last and other_first <= last
@@ -93,7 +99,7 @@ class _Buffer:
 
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
     buffers = _buffers(kernel)
-    for isolated, skewed in ((True, True), (True, False), (False, False)):
+    for isolated, skewed in (("all", True), ("all", False), ("innermost", True), ("innermost", False), ("none", False)):
         used = _place(buffers, isolated, skewed)
         if used <= capacity:
             break
@@ -124,6 +130,7 @@ def _buffers(kernel: ir.Operation) -> list[_Buffer]:
 class _Lives:
     def __init__(self, kernel: ir.Operation):
         self.positions: dict[ir.Operation, int] = {}
+        self.loops: list[int] = []  # positions of all loops
         self.ends: dict[ir.Operation, int] = {}  # of an op: the position of the last op inside it
         ops: list[ir.Operation] = []
         self.number(kernel.regions[0].blocks[0], ops)
@@ -145,6 +152,8 @@ class _Lives:
     def number(self, block: ir.Block, buffers: list[ir.Operation]) -> None:
         for view in block.operations:
             op = view.operation
+            if op.name in _LOOPS:
+                self.loops.append(len(self.positions))
             self.positions[op] = len(self.positions)
             if op.name == "ascendc.local_tensor":
                 buffers.append(op)
@@ -164,7 +173,8 @@ class _Lives:
         definition = ASCENDC.by_name.get(user.name)
         loop = next((p for p in around if p.name in _LOOPS), None)
         if loop is not None and definition is not None and definition.pipe in ("MTE2", "MTE3"):
-            buffer.loop = self.positions[loop], self.ends[loop]
+            start, end = buffer.loop = self.positions[loop], self.ends[loop]
+            buffer.innermost = not any(start < other <= end for other in self.loops)
 
     def relate(self, user: ir.Operation, used: dict[int, _Buffer]) -> None:
         """Notes what the operands of an instruction are to each other."""
@@ -204,7 +214,7 @@ def _parents(op: ir.Operation) -> Iterator[ir.Operation]:
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-def _place(buffers: list[_Buffer], isolated: bool, skewed: bool) -> int:
+def _place(buffers: list[_Buffer], isolated: str, skewed: bool) -> int:
     """Gives all buffers addresses; returns how many bytes they take."""
     placed: list[_Buffer] = []
     for buffer in buffers:
@@ -216,7 +226,7 @@ def _place(buffers: list[_Buffer], isolated: bool, skewed: bool) -> int:
     return max((b.offset + b.size for b in buffers), default=0)
 
 
-def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], isolated: bool, skewed: bool) -> int:
+def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], isolated: str, skewed: bool) -> int:
     """An address at which a buffer meets no placed one that lives with it: that of its namesake, that of an operand
     which it may replace, or the lowest."""
 
@@ -226,7 +236,7 @@ def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], i
             for n in neighbours
         )
 
-    exact = {n for n in buffer.exactly if not (isolated and (n.loop or buffer.loop))}
+    exact = {n for n in buffer.exactly if not (n.is_alone(isolated) or buffer.is_alone(isolated))}
     for namesake in placed:
         if namesake.name == buffer.name and namesake.op.results[0].type == buffer.op.results[0].type:
             if is_free(namesake.offset):

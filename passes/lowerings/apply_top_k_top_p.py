@@ -47,7 +47,7 @@ FILL: dict[str, int] = {}
 _MAX_PARTS = 16  # lists that two merges of four make one
 _MIN_PART = 2048  # elements: below, the lists cost more than the row
 _RESIDENT_BYTES = 64 << 10
-_SORTED_LANES = (64, 128, 256, 384, 512, 1024)
+_SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
 _STATS = 8  # lanes: what a core says about its list
 _PAIRS = 2 * LISTED  # lanes of a list
 
@@ -362,46 +362,47 @@ class _Filter:
     # -- one chunk ----------------------------------------------------------------------------------------------
 
     def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
+        """Writes a chunk; how many ties are left to remove after that."""
         b = self.b
-
-        def plain():
-            # Unordered comparisons keep NaN.
-            self.store(chunk, self.against("UGE", chunk.x, cut, "reaches"))
-            return [] if ties_left is None else [ties_left]
-
+        reaches = lambda: self.against("UGE", chunk.x, cut, "stays")  # unordered, so that NaN stays
         if self.op.p is None or ties_left is None:
-            return plain()
-        return b.if_(
-            b.cmpf("OGT", ties_left, b.f32(0.0), "has_ties"), ["ties_left"],
-            lambda: self.write_without_ties(chunk, cut, ties_left), plain, types=[b.f32_type],
+            self.store(chunk, reaches())
+            return []
+        mask = tile_type(length_of(chunk.x), ir.IntegerType.get_signless(1))
+        stays, left = b.if_(
+            b.cmpf("OGT", ties_left, b.f32(0.0), "has_ties"), ["stays", "ties_left"],
+            lambda: self.without_ties(chunk, cut, ties_left), lambda: [reaches(), ties_left], types=[mask, b.f32_type],
         )  # fmt: skip
-
-    def write_without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
-        """Writes a chunk without the first `ties_left` elements equal to `cut`; how many are left to remove after that."""
-        b, x, lanes = self.b, chunk.x, length_of(chunk.x)
-        ramp = slice_of(b, self.ramp, 0, lanes)
-        equal = self.against("OEQ", x, cut, "equal")
-        positions = b.build(
-            TILE.classes["Compress"], ramp, equal, results=[ramp.type, b.index_type], name="equal_positions"
-        )
-        here = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, positions.kept), name="equal_here")
-
-        def last_removed():
-            number = b.op(arith.fptosi, b.i32_type, b.op(arith.subf, ties_left, b.f32(1.0)))
-            position = b.op(arith.index_cast, b.index_type, number, name="place")
-            extract = TILE.classes["Extract"]
-            return [b.build(extract, positions.value, position, results=[b.f32_type], name="position").scalar]
-
-        (last,) = b.if_(
-            b.cmpf("OLE", here, ties_left, "all_go"), ["last_removed"], lambda: [b.f32(float(lanes))],
-            last_removed, types=[b.f32_type],
-        )  # fmt: skip
-        after = self.against("OGT", ramp, last, "after_last")
-        stays = b.op(arith.andi, self.against("UGE", x, cut, "reaches"), after, name="stays")
-        stays = b.op(arith.ori, stays, self.against("UGT", x, cut, "exceeds"), name="stays")
         self.store(chunk, stays)
+        return [left]
+
+    def without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
+        """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many are left to
+        remove after that."""
+        b, x, lanes = self.b, chunk.x, length_of(chunk.x)
+        equal = self.against("OEQ", x, cut, "equal")
+        values = x if chunk.raw is None else chunk.raw
+        found = b.build(TILE.classes["Compress"], values, equal, results=[values.type, b.index_type], name="equal_values")
+        here = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, found.kept), name="equal_here")
+
+        def exceeding():
+            return self.against("UGT", x, cut, "exceeds")
+
+        def behind_the_last():
+            ramp = slice_of(b, self.ramp, 0, lanes)
+            places = b.build(TILE.classes["Compress"], ramp, equal, results=[ramp.type, b.index_type], name="equal_places")
+            number = b.op(arith.fptosi, b.i32_type, b.op(arith.subf, ties_left, b.f32(1.0)))
+            last = b.op(arith.index_cast, b.index_type, number, name="last")
+            last = b.build(TILE.classes["Extract"], places.value, last, results=[b.f32_type], name="last_removed").scalar
+            after = self.against("OGT", ramp, last, "after_last")
+            return b.op(arith.ori, b.op(arith.andi, equal, after, name="stays"), exceeding(), name="stays")
+
+        (stays,) = b.if_(
+            b.cmpf("OLE", here, ties_left, "all_go"), ["stays"], lambda: [exceeding()], lambda: [behind_the_last()],
+            types=[equal.type],
+        )  # fmt: skip
         left = b.op(arith.subf, ties_left, here, name="left_after")
-        return [b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
+        return [stays, b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
 
     def store(self, chunk: Chunk, stays: ir.Value) -> None:
         """Writes a chunk, -inf where the mask is not set."""

@@ -10,8 +10,7 @@ weigh less than what the nucleus needs. The search goes from the large end:
    is remembered as one number.
 4. *Bisection* over what is left, which stays in the unified buffer, on order-preserving keys.
 
-The mass of the row, which top-p refers to, comes from one pass: in units of 1024 elements, each relative to its own
-maximum. Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits
+The mass of the row, which top-p refers to, comes from one pass, in units of 1024 elements. Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits
 of a result do not depend on the batch, on the number of cores or on how long the row's chunks are.
 
 Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest, survives,
@@ -39,11 +38,12 @@ MAX_VOCABULARY = 1 << 20
 
 _RUNS, _RUN = 64, 16  # of the sample
 _SAMPLE = _RUNS * _RUN
-_LOWEST = -3.0e38  # stands for the maximum of a unit that has none
+_LEAST = 1.0e-30  # weight
 _UNDERFLOW = -87.33654  # the exponential of less is 0
 _REACH = 32.0  # how far below the maximum the bound of top-p is looked for
 _STEPS = 8  # halvings of that distance
-_SIGMAS = 4.0
+_SIGMAS = 3.0
+_BAND = 1.0  # above the bound, where a list that is too long is split first
 
 Weight = Callable[[ir.Value], ir.Value]
 
@@ -94,26 +94,25 @@ class ThresholdSearch:
         b = self.b
         enabled = b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)), name="top_k_enabled")
         wanted = b.op(arith.index_cast, b.index_type, b.select(enabled, k, b.i32(self.vocabulary)), name="wanted")
-        low, pivot = self._bracket(sample, k, enabled)
+        low, lower, pivots = self._bracket(sample, k, enabled)
 
-        def too_few(low, number):
+        def too_few(used, low, lower, number):
             return b.cmpi("slt", number, wanted, "too_few")
 
-        def collect(low, number):
-            return [b.f32(NEG_INF), self._collect(row, "UGE", low, self.places[0], "The elements that reach the bound.")]
+        def collect(used, low, lower, number):
+            about = "The elements that reach the bound."
+            return [low, lower, b.f32(NEG_INF), self._collect(row, "UGE", low, self.places[0], about)]
 
-        _, number = b.while_(
-            [("bound", low), ("number", b.index(0))], too_few, collect,
-            about="All elements that the k-th largest can be; without a bound, should the sample's be too high.",
+        bound, _, _, number = b.while_(
+            [("bound", low), ("next_bound", low), ("then", lower), ("number", b.index(0))], too_few, collect,
+            about="All elements that the k-th largest can be; with a lower bound, should the sample's be too high.",
         )  # fmt: skip
         survivors = _List(self.places[0], number)
 
         def kth():
             need = b.op(arith.sitofp, b.f32_type, k, name="wanted_count")
-            infinity = self.keys.constant(float("inf"))
-            key, above, _ = self._smallest(
-                survivors, (self.places[1], self.places[2]), need, self.keys.constant(NEG_INF), infinity, pivot, None
-            )
+            spare = self.places[1], self.places[2]
+            key, above, _ = self._smallest(survivors, spare, need, bound, pivots, None)
             value = self.keys.value(key, "kth")
             # More NaN than k: the k-th largest is one of them.
             return [b.select(b.cmpf("OLT", above, need), value, b.f32(NEG_INF), "floor")]
@@ -121,31 +120,30 @@ class ThresholdSearch:
         (floor,) = b.if_(enabled, ["floor"], kth, lambda: [b.f32(NEG_INF)], types=[b.f32_type], about="Top-k.")
         return self._chunks(survivors), floor
 
-    def _bracket(self, sample: ir.Value | None, k: ir.Value, enabled: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Values that the k-th largest is hardly below, and hardly above, by its rank in the sample."""
-        b = self.b
+    def _bracket(self, sample: ir.Value | None, k: ir.Value, enabled: ir.Value):
+        """By its rank in the sample: a value that the k-th largest is hardly below, one that it is still less below, and two
+        that it is probably between."""
+        b, off = self.b, (self.b.f32(NEG_INF), self.b.f32(float("inf")))
         if sample is None:
-            return b.f32(NEG_INF), b.f32(float("inf"))
+            return off[0], off[0], (off[1], off[0])
         pairs = tile_type(2 * _SAMPLE, b.f32_type)
         pairs = b.build(TILE.classes["Sort"], sample, self.order, results=[pairs], run=_SAMPLE, name="sorted_sample").pairs
         types = [sample.type, self.order.type]
         ranked = b.build(TILE.classes["Unpack"], pairs, results=types, name="ranked_sample").values
         rank = b.op(arith.mulf, b.op(arith.sitofp, b.f32_type, k), b.f32(_SAMPLE / self.vocabulary), name="rank")
         root = math.sqrt(b.splat(b.select(enabled, rank, b.f32(0.0)), 8), loc=b.loc("root"))
-        root = self._extract(root, b.index(0), "root")
-        margin = b.op(arith.addf, b.op(arith.mulf, root, b.f32(_SIGMAS)), b.f32(2.0), name="margin")
+        root = self._extract(root, b.index(0), "deviation")
 
-        def at(rank, inside, name):
-            place = b.op(arith.index_cast, b.index_type, b.op(arith.fptosi, b.i32_type, rank))
-            place = b.select(inside, place, b.index(0))
-            return self._extract(ranked, place, name)
+        def at(deviations: float, name: str):
+            distance = b.op(arith.addf, b.op(arith.mulf, root, b.f32(deviations)), b.f32(1.0 if deviations > 0 else -1.0))
+            place = b.op(arith.addf, rank, distance, name=f"{name}_rank")
+            exists = b.op(arith.andi, b.cmpf("OGE", place, b.f32(0.0)), b.cmpf("OLT", place, b.f32(_SAMPLE - 1)))
+            exists = b.op(arith.andi, enabled, exists, name=f"has_{name}")
+            place = b.op(arith.index_cast, b.index_type, b.op(arith.fptosi, b.i32_type, place))
+            value = self._extract(ranked, b.select(exists, place, b.index(0)), name)
+            return b.select(exists, value, off[deviations < 0], name)
 
-        lower, upper = b.op(arith.addf, rank, margin, name="lower_rank"), b.op(arith.subf, rank, margin, name="upper_rank")
-        has_lower = b.op(arith.andi, enabled, b.cmpf("OLT", lower, b.f32(_SAMPLE - 1)), name="has_lower")
-        has_upper = b.op(arith.andi, enabled, b.cmpf("OGE", upper, b.f32(0.0)), name="has_upper")
-        low = b.select(has_lower, at(lower, has_lower, "lower"), b.f32(NEG_INF), "bound")
-        high = b.select(has_upper, at(upper, has_upper, "upper"), b.f32(float("inf")), "pivot")
-        return low, high
+        return at(_SIGMAS, "bound"), at(2 * _SIGMAS, "lower_bound"), (at(-1.5, "upper_pivot"), at(1.5, "lower_pivot"))
 
     # -- top-p --------------------------------------------------------------------------------------------------
 
@@ -153,93 +151,115 @@ class ThresholdSearch:
         """The nucleus: its smallest value, and how many of the elements equal to it go."""
         b = self.b
         rest = b.op(arith.subf, b.f32(1.0), p, name="one_minus_p")
-        maximum, total = self._mass(source, floor)
+        reference, total = self._mass(source, sample, floor)
         cut_off = b.f32(NEG_INF) if floor is None else floor
-        # NaN and infinities make the mass NaN; without a finite element it is 0.
+        # With NaN or an infinity in the row, or nothing but -inf, there is no mass.
         active = b.op(arith.andi, b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OGE", rest, b.f32(0.0)), name="top_p_enabled")
 
         def underflow():
-            bound = b.op(arith.addf, maximum, b.f32(_UNDERFLOW), name="underflow")
+            bound = b.op(arith.addf, self._maximum(source), b.f32(_UNDERFLOW), name="underflow")
             return [b.select(b.cmpf("OGT", bound, cut_off), bound, cut_off, "cut"), b.f32(0.0)]
 
         def nucleus():
             zero_target = b.cmpf("OEQ", rest, b.f32(0.0), "keeps_all")
             return b.if_(
                 zero_target, ["cut", "removed"], underflow,
-                lambda: self._nucleus(source, sample, maximum, total, rest, cut_off), types=[b.f32_type] * 2,
+                lambda: self._nucleus(source, sample, reference, total, rest, cut_off), types=[b.f32_type] * 2,
             )  # fmt: skip
 
         return tuple(
             b.if_(active, ["cut", "removed"], nucleus, lambda: [cut_off, b.f32(0.0)], types=[b.f32_type] * 2, about="Top-p.")
         )
 
-    def _mass(self, source, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        """The maximum of the survivors of top-k, and the sum of their weights relative to it."""
+    def _mass(self, source, sample: ir.Value | None, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        """A reference, and the sum of the weights exp(x - reference) of the survivors of top-k. The sample's maximum is
+        near enough to all others, if the sum stays finite; else it is the row's."""
+        b = self.b
+        usable = lambda total: b.op(
+            arith.andi, b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OLT", total, b.f32(float("inf"))), name="usable"
+        )
+
+        def go_on(tries, reference, total):
+            fails = b.op(arith.xori, usable(total), self._true())
+            return b.op(arith.andi, fails, b.cmpi("slt", tries, b.index(2)), name="go_on")
+
+        def weigh(tries, reference, total):
+            is_first = b.cmpi("eq", tries, b.index(0))
+            (reference,) = b.if_(
+                is_first, ["reference"], lambda: [reference], lambda: [self._maximum(source)], types=[b.f32_type]
+            )
+            return [b.op(arith.addi, tries, b.index(1)), reference, self._total(source, reference, floor)]
+
+        nearby = b.f32(NEG_INF) if sample is None else self._reduced("max", sample, "sample_maximum")
+        carried = [("tries", b.index(1 if sample is None else 0)), ("reference", nearby), ("total", b.f32(0.0))]
+        _, reference, total = b.while_(carried, go_on, weigh, about="The mass of the row; once more with its own maximum if need be.")
+        return reference, b.select(usable(total), total, b.f32(0.0), "total")
+
+    def _total(self, source, reference: ir.Value, floor: ir.Value | None) -> ir.Value:
         b = self.b
         units = max(64, 1 << (-(-self.vocabulary // UNIT) - 1).bit_length())
+        shift = b.op(arith.negf, reference, name="minus_reference")
 
-        def body(chunk: Chunk, maxima, sums):
+        def body(chunk: Chunk, sums):
             x, lanes = chunk.x, length_of(chunk.x)
             if floor is not None:
                 # Unordered: NaN stays, and shows in the sum.
                 survives = b.cmpf("UGE", x, b.splat(floor, lanes), "survives")
                 x = b.select(survives, x, b.splat(b.f32(NEG_INF), lanes), "survivors")
-            count = lanes // UNIT
-            unit_type = tile_type(count, b.f32_type)
-            highest = b.build(TILE.classes["Reduce"], x, results=[unit_type], kind="max", group=UNIT, name="unit_maxima").value
-            highest = b.op(arith.maximumf, highest, b.splat(b.f32(_LOWEST), count), name="unit_maxima")
-            shift = b.op(arith.negf, highest, name="shift")
-            shift = b.build(TILE.classes["Broadcast"], shift, results=[x.type], width=UNIT, name="shifts").value
-            weights = b.exp(b.op(arith.addf, x, shift, name="shifted"), "weights")
-            mass = b.build(TILE.classes["Reduce"], weights, results=[unit_type], kind="add", group=UNIT, name="unit_sums").value
+            weights = b.exp(b.op(arith.addf, x, b.splat(shift, lanes), name="shifted"), "weights")
+            mass = tile_type(lanes // UNIT, b.f32_type)
+            mass = b.build(TILE.classes["Reduce"], weights, results=[mass], kind="add", group=UNIT, name="unit_sums").value
             unit = b.op(arith.shrsi, chunk.column, b.index(UNIT.bit_length() - 1), name="unit")
-            return [with_slice(b, maxima, highest, unit, "maxima"), with_slice(b, sums, mass, unit, "sums")]
+            return [with_slice(b, sums, mass, unit, "sums")]
 
-        carried = [("maxima", b.splat(b.f32(_LOWEST), units)), ("sums", b.splat(b.f32(0.0), units))]
-        maxima, sums = source.each(carried, body, "Weights in units of 1024, each relative to its own maximum.")
-        maximum = self._reduced("max", maxima, "maximum")
-        shift = b.op(arith.negf, maximum, name="minus_maximum")
-        scales = b.exp(b.op(arith.addf, maxima, b.splat(shift, units), name="shifted"), "scales")
-        return maximum, self._reduced("add", b.op(arith.mulf, sums, scales, name="scaled_sums"), "total")
+        (sums,) = source.each([("sums", b.splat(b.f32(0.0), units))], body, "Weights, summed in units of 1024.")
+        return self._reduced("add", sums, "total")
 
-    def _nucleus(self, source, sample, maximum, total, rest, floor) -> list[ir.Value]:
+    def _maximum(self, source) -> ir.Value:
+        b = self.b
+
+        def body(chunk: Chunk, maximum):
+            largest = self._reduced("max", chunk.x, "chunk_maximum")
+            return [b.select(b.cmpf("OGT", largest, maximum), largest, maximum, "maximum")]
+
+        return source.each([("maximum", b.f32(NEG_INF))], body, "The maximum.")[0]
+
+    def _nucleus(self, source, sample, reference, total, rest, floor) -> list[ir.Value]:
         b, keys = self.b, self.keys
         target = b.op(arith.mulf, rest, total, name="target")
         need = b.op(arith.subf, total, target, name="needed")
-        shift = b.op(arith.negf, maximum, name="minus_maximum")
+        # Something is always needed: the largest element stays.
+        need = b.select(b.cmpf("OGT", need, b.f32(_LEAST)), need, b.f32(_LEAST), "needed")
+        shift = b.op(arith.negf, reference, name="minus_reference")
 
         def weight(x):
             return b.exp(b.op(arith.addf, x, b.splat(shift, length_of(x)), name="shifted"), "weights")
 
-        bound = floor if sample is None else self._lower_bound(sample, weight, maximum, target, floor)
+        bound = floor if sample is None else self._lower_bound(sample, weight, reference, target, floor)
 
-        def too_light(bound, number, mass):
-            # Without a bound it cannot be: the sums are those of the same elements.
+        def too_light(used, bound, number, mass):
+            # Without a bound it cannot be: these are all that weigh.
             tried = b.cmpi("sgt", number, b.index(0))
-            given_up = b.op(arith.andi, tried, b.cmpf("OEQ", bound, b.f32(float("inf"))))
-            return b.op(arith.andi, b.cmpf("OLT", mass, need), b.op(arith.xori, given_up, self._true()), name="too_light")
+            all_in = b.op(arith.andi, tried, b.cmpf("OLE", used, floor))
+            return b.op(arith.andi, b.cmpf("OLT", mass, need), b.op(arith.xori, all_in, self._true()), name="too_light")
 
-        def collect(bound, number, mass):
-            last = b.cmpf("OLE", bound, floor)
+        def collect(used, bound, number, mass):
             number = self._collect(source, "OGE", bound, self.places[1], "The elements that reach the bound.")
             mass = self._measure(_List(self.places[1], number), None, weight, "Their mass.")
-            following = b.select(last, b.f32(float("inf")), floor, "bound")
-            return [following, number, mass]
+            return [bound, floor, number, mass]
 
-        _, number, _ = b.while_(
-            [("bound", bound), ("number", b.index(0)), ("mass", b.f32(NEG_INF))], too_light, collect,
+        bound, _, number, _ = b.while_(
+            [("bound", bound), ("next_bound", bound), ("number", b.index(0)), ("mass", b.f32(NEG_INF))], too_light, collect,
             about="All elements that the nucleus can have; without a bound, should the sample's be too high.",
         )  # fmt: skip
-        lowest = b.op(arith.subi, keys.of(floor, "floor"), b.i32(1), name="below_all")
-        highest = keys.of(maximum, "maximum")
-        pivot = b.op(arith.subf, maximum, b.f32(2.0), name="pivot")
+        pivots = b.op(arith.addf, bound, b.f32(_BAND), name="pivot"), b.op(arith.addf, bound, b.f32(_BAND / 2), name="pivot")
         candidates = _List(self.places[1], number)
         spare = self.places[2], self.places[1]
-        key, above, listed = self._smallest(candidates, spare, need, lowest, highest, pivot, weight)
+        key, above, listed = self._smallest(candidates, spare, need, bound, pivots, weight)
         smallest = keys.value(key, "smallest")
         return [smallest, self._removed(smallest, need, above, listed, weight)]
 
-    def _lower_bound(self, sample, weight: Weight, maximum, target, floor) -> ir.Value:
+    def _lower_bound(self, sample, weight: Weight, reference, target, floor) -> ir.Value:
         """A value that the smallest of the nucleus is hardly below: the mass below it, by the sample, stays under the target
         with some standard deviations to spare."""
         b = self.b
@@ -247,7 +267,7 @@ class ThresholdSearch:
         weights = b.select(survives, weight(sample), b.splat(b.f32(0.0), _SAMPLE), "sample_weights")
         squares = b.op(arith.mulf, weights, weights, name="sample_squares")
         share = b.op(arith.mulf, target, b.f32(_SAMPLE / self.vocabulary), name="sample_target")
-        low = b.op(arith.subf, maximum, b.f32(_REACH), name="lowest")
+        low = b.op(arith.subf, reference, b.f32(_REACH), name="lowest")
 
         def halve(_, low, step):
             middle = b.op(arith.addf, low, step, name="middle")
@@ -283,23 +303,28 @@ class ThresholdSearch:
 
     # -- the search in a list -----------------------------------------------------------------------------------
 
-    def _smallest(self, listed: _List, spare: tuple, need, low, high, pivot, weight: Weight | None):
+    def _smallest(self, listed: _List, spare: tuple, need, bound, pivots: tuple, weight: Weight | None):
         """The key of the smallest value above which the list has less than `need`: elements, or weight.
 
         Args:
           spare: where shorter lists go; `listed` stays as it is unless it is one of them.
-          low, high: keys; the value is above the one and at most the other.
-          pivot: the value that a list that is too long is split at first.
+          bound: the value is not below it.
+          pivots: the values that a list that is too long is split at first, where they are inside.
 
         Returns: the key; how much is above; and a list with all elements that have this key.
         """
         b, keys = self.b, self.keys
 
-        def too_long(offset, other, then, number, above, low, high, pivot):
+        def inside(key, low, high):
+            is_inside = b.op(arith.andi, b.cmpi("sgt", key, low), b.cmpi("slt", key, high))
+            return b.select(is_inside, key, keys.middle(low, high), "pivot")
+
+        def too_long(offset, other, then, number, above, low, high, pivot, following):
             wide = b.cmpi("sgt", high, b.op(arith.addi, low, b.i32(1)))
             return b.op(arith.andi, b.cmpi("sgt", number, b.index(LIST_TILE)), wide, name="too_long")
 
-        def narrow(offset, other, then, number, above, low, high, pivot):
+        def narrow(offset, other, then, number, above, low, high, pivot, following):
+            pivot = inside(pivot, low, high)
             bound = keys.value(pivot, "pivot_value")
             beyond = self._measure(_List(offset, number), bound, weight, "How much is above the pivot.")
             beyond = b.op(arith.addf, above, beyond, name="beyond")
@@ -311,23 +336,20 @@ class ThresholdSearch:
 
             (number,) = b.if_(upper, ["number"], keep("OLE"), keep("UGT"), types=[b.index_type])
             low, high = b.select(upper, low, pivot, "low_key"), b.select(upper, pivot, high, "high_key")
-            return [other, then, other, number, b.select(upper, beyond, above, "above"), low, high, keys.middle(low, high)]
+            return [other, then, other, number, b.select(upper, beyond, above, "above"), low, high, following, low]
 
+        first, second = (keys.of(pivot, "pivot") for pivot in pivots)
         other, then = spare
-        # The first pivot must be inside.
-        first = keys.of(pivot, "pivot")
-        inside = b.op(arith.andi, b.cmpi("sgt", first, low), b.cmpi("slt", first, high))
-        first = b.select(inside, first, keys.middle(low, high), "pivot_key")
+        low = b.op(arith.subi, keys.of(bound, "bound"), b.i32(1), name="below_all")
         carried = [
             ("list", listed.offset), ("other", other), ("then", then), ("number", listed.number), ("above", b.f32(0.0)),
-            ("low_key", low), ("high_key", high), ("pivot_key", first),
+            ("low_key", low), ("high_key", keys.constant(float("inf"))), ("pivot_key", first), ("next_pivot", second),
         ]  # fmt: skip
-        offset, _, _, number, above, low, high, _ = b.while_(
+        offset, _, _, number, above, low, high, _, _ = b.while_(
             carried, too_long, narrow, about="A list longer than one tile: split at a pivot, the side that has the value is kept."
         )
         left = _List(offset, number)
-        chunk = self._chunks(left).at(b.index(0))
-        x = chunk.x
+        x = self._chunks(left).at(b.index(0)).x
         measured = b.splat(b.f32(1.0), LIST_TILE, "ones") if weight is None else weight(x)
 
         def enough_above(middle):
@@ -338,6 +360,10 @@ class ThresholdSearch:
             beyond = b.op(arith.addf, above, self._reduced("add", hits, "beyond"), name="beyond")
             return b.cmpf("OGE", beyond, need, "enough_above")
 
+        # Nothing is above the largest; but NaN is.
+        largest = keys.of(self._reduced("max", x, "largest"), "largest")
+        nearer = b.op(arith.andi, b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
+        high = b.select(nearer, largest, high, "high_key")
         _, key = keys.bisect(low, high, enough_above, ("low_key", "high_key"), "The smallest value above which is too little.")
         value = keys.value(key, "found")
         above = b.op(arith.addf, above, self._measure(left, value, weight, "How much is above it."), name="above")

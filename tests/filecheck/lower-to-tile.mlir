@@ -50,7 +50,7 @@ func.func @main(%x: tensor<2x8192xf32>, %k: tensor<2xi32>) -> tensor<2x8192xf32>
 // A short row is one sorted list; without top-p there are no exponentials.
 // CHECK-LABEL: func.func private @short(
 // CHECK-NOT:     math.exp
-// CHECK:         "tile.sort"({{.*}}) {run = 384 : i64}
+// CHECK:         "tile.sort"({{.*}}) {run = 512 : i64}
 // CHECK-NOT:     math.exp
 // CHECK:         return
 // SMALL-LABEL: func.func private @short(
