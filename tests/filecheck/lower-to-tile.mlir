@@ -82,7 +82,7 @@ func.func private @short(%x: tensor<2x300xf16>, %k: tensor<2xi32>) -> tensor<2x3
 // CHECK:             %[[INSIDE:.*]] = arith.cmpf olt, %[[RAMP]]
 // CHECK:             arith.select %[[INSIDE]], %[[SCALED]]
 // CHECK:             math.exp
-// CHECK:           } {ascend.comment = "Weights in units of 1024, each relative to its own maximum."}
+// CHECK:           } {ascend.comment = "Weights, summed in units of 1024."}
 // SMALL-LABEL: func.func private @scaled(
 func.func private @scaled(%x: tensor<8x50257xbf16>, %t: tensor<8xbf16>, %p: tensor<8xbf16>) -> tensor<8x50257xbf16> attributes {ascend.kernel} {
   %empty = tensor.empty() : tensor<8x50257xbf16>
