@@ -84,6 +84,9 @@ Specs = Annotated[
 ]
 TargetName = Annotated[str, typer.Option("--target", help="ascend910b, ascend910_93 or ascend950")]
 Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="a Python file with passes of your own")]
+Forbid = Annotated[
+    list[str] | None, typer.Option("--forbid", metavar="NAME", help="a pass to leave out, such as raise-sampling")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="write the generated project there")]
 
@@ -112,13 +115,14 @@ def compile(
     spec: Specs = None,
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
+    forbid: Forbid = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Compiles a JAX function to Ascend C kernels, and writes the project around them with `-o`."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid)
     cli_program.write(program, output)
     if as_json:
         return print_json(cli_program.summary(program, output))
@@ -131,13 +135,14 @@ def explain(
     spec: Specs = None,
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
+    forbid: Forbid = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Says what the compiler did with a function, what it did not do, and why, line by line."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid)
     cli_program.write(program, output)
     if as_json:
         return print_json({"name": program.name, "target": target, "remarks": cli_program.remarks(program)})
@@ -150,8 +155,9 @@ def report(
     spec: Specs = None,
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
+    forbid: Forbid = None,
     compare: Annotated[
-        str | None, typer.Option(metavar="baseline", help="compare with the program compiled without the plugins")
+        str | None, typer.Option(metavar="baseline", help="compare with the program compiled without --plugin and --forbid")
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="vector cores of the product; 40 for a 910B3")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a page with all numbers")] = None,
@@ -167,9 +173,9 @@ def report(
 
     if compare not in (None, "baseline"):
         raise usage(f"--compare knows 'baseline', not '{compare}'")
-    if compare and not plugin:
-        raise usage("--compare baseline compares with the program compiled without the plugins: give one with --plugin")
-    programs = [cli_program.compiled(function, spec, target, plugin)]
+    if compare and not (plugin or forbid):
+        raise usage("--compare baseline compares with the program compiled without --plugin and --forbid: give one of them")
+    programs = [cli_program.compiled(function, spec, target, plugin, forbid)]
     if compare:
         programs.append(cli_program.compiled(function, spec, target, None))
     reports = [cli_program.profiled(program, arguments, cores) for program, arguments in programs]

@@ -121,7 +121,11 @@ def _user_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def compiled(
-    function: str, specs: Iterable[str] | None, target: str, plugins: Iterable[Path] | None
+    function: str,
+    specs: Iterable[str] | None,
+    target: str,
+    plugins: Iterable[Path] | None,
+    forbid: Iterable[str] | None = None,
 ) -> tuple[Program, list[cli_arrays.ArraySpec]]:
     """The compiled program and its arguments. Raises Problem."""
     check_target(target)
@@ -132,7 +136,10 @@ def compiled(
     structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
     try:
         with working(f"compiling {function} for {target}"):
-            return compile_function(fn, *structs, target=target, plugins=tuple(plugins or ())), arguments
+            program = compile_function(
+                fn, *structs, target=target, plugins=tuple(plugins or ()), forbid=tuple(forbid or ())
+            )
+            return program, arguments
     except PluginError as error:
         raise Problem(str(error)) from error
     except OperatorError as error:

@@ -21,6 +21,7 @@ from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
 from jascend.passes.pipeline import PipelineError
 from jascend.passes.registry import load_plugin
+from jascend.raising import RAISE_SAMPLING
 
 STAGES = ("import", "fused", "tile", "ascendc")
 
@@ -39,7 +40,7 @@ class Program:
         self.name = traced.name
         self.target = target
         self.kernels = tuple(compiled.kernels)
-        self.remarks = tuple(compiled.remarks.records)
+        self.remarks = (*traced.remarks, *compiled.remarks.records)
 
     def __repr__(self) -> str:
         kernels = ", ".join(kernel.name for kernel in self.kernels)
@@ -135,7 +136,7 @@ class Program:
 
     def explain(self) -> str:
         """What the passes decided and why, a line each, with the place in the source."""
-        return backend.explain(self._compiled.remarks)
+        return backend.explain(self.remarks)
 
     def write(self, directory: str | os.PathLike, project: str = "custom_op") -> Path:
         """Writes the generated project.
@@ -170,7 +171,7 @@ def _write(program: Program, directory, kind: str) -> Path:
     return project.write(Path(directory), program.kernels, launches, stages, program.target, program.explain())
 
 
-def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwargs) -> Program:  # noqa: A001
+def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=(), **kwargs) -> Program:  # noqa: A001
     """Compiles a function for an Ascend product. The result is kept on disk, under `JASCEND_CACHE_DIR` or
     `~/.cache/jascend`, and found again for the same graph, target, plugins and version of jascend.
 
@@ -180,12 +181,14 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
       target: "ascend910b", "ascend910_93" or "ascend950".
       plugins: files with passes of your own. They run on the imported graph, in order, before the fusions that come with
         jascend.
+      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", or one of a plugin.
 
     Returns:
       A `Program`.
 
     Raises:
-      jascend.errors.Unsupported: the graph holds operations that no kernel computes; the text lists each with its line.
+      jascend.errors.Unsupported: the graph holds operations that no kernel computes; the text lists each with its line,
+        and what was not raised to an operator. Or `target` or `forbid` has another name.
       jascend.errors.OperatorError: an operator's arguments break a limit of the target.
       jascend.passes.PluginError: a plugin cannot be loaded.
     """
@@ -194,16 +197,23 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), **kwarg
     except ValueError as error:
         raise Unsupported("compile", "target", str(error)) from None
     plugin_passes = [name for plugin in plugins for name in load_plugin(plugin)]
-    traced = trace(fn, args, kwargs)
+    forbid = frozenset((forbid,) if isinstance(forbid, str) else forbid)
+    optional = (RAISE_SAMPLING, *backend.FUSIONS, *plugin_passes)
+    if not forbid.issubset(optional):
+        unknown = ", ".join(map(repr, sorted(forbid.difference(optional))))
+        raise Unsupported("compile", "forbid", f"must name passes among {', '.join(optional)}, but has {unknown}")
+    traced = trace(fn, args, kwargs, forbid)
     name = identifier(traced.name)
 
     def build() -> backend.Compiled:
-        return backend.compile_module(parse(traced), product, name=name, plugin_passes=plugin_passes)
+        return backend.compile_module(parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid)
 
     try:
-        compiled = cache.compiled(traced.text, target, name, plugins, build)
+        compiled = cache.compiled(traced.text, target, name, plugins, build, forbid)
     except PipelineError as error:
-        raise Unsupported("compile", None, f"{traced.name} cannot be compiled for {target}:\n{error}") from error
+        missed = backend.explain(remark for remark in traced.remarks if remark.kind == "missed")
+        text = f"{traced.name} cannot be compiled for {target}:\n{error}" + (f"\n{missed}" if missed else "")
+        raise Unsupported("compile", None, text) from error
     return Program(traced, compiled, target)
 
 
@@ -220,14 +230,14 @@ def identifier(name: str) -> str:
     return word
 
 
-def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=()):
+def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=(), forbid=()):
     """A function that compiles itself for an Ascend product, once per structure, shapes and dtypes of its arguments.
 
     Use as `ja.jit(fn, target=...)` or as the decorator `@ja.jit(target=...)`. The compiled kernels of the twin are kept
     on disk, under `JASCEND_CACHE_DIR` or `~/.cache/jascend`.
     """
     if fn is None:
-        return functools.partial(jit, target=target, plugins=plugins)
+        return functools.partial(jit, target=target, plugins=plugins, forbid=forbid)
     programs: dict = {}
 
     @functools.wraps(fn)
@@ -235,7 +245,7 @@ def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=()):
         leaves, tree = jax.tree.flatten((args, kwargs))
         key = (tree, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves))
         if key not in programs:
-            programs[key] = compile(fn, *args, target=target, plugins=plugins, **kwargs)
+            programs[key] = compile(fn, *args, target=target, plugins=plugins, forbid=forbid, **kwargs)
         return programs[key](*args, **kwargs)
 
     return call

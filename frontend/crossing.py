@@ -1,5 +1,6 @@
-"""From JAX to the upstream MLIR context: trace, lower for `ascend`, legalize StableHLO, print, parse.
+"""From JAX to the upstream MLIR context: trace, raise, lower for `ascend`, legalize StableHLO, print, parse.
 
+What plain code computes that an operator of ours computes too is raised to it on the jaxpr (see `jascend.raising`).
 jaxlib's MLIR has the StableHLO passes but neither IRDL nor rewrite patterns; upstream's has those but no StableHLO. The
 module crosses as text in generic form, with its locations, once jaxlib has turned StableHLO into `linalg` and friends.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +20,9 @@ from mlir import ir
 
 import jascend.dialect
 from jascend.errors import Unsupported
+from jascend.passes.diagnostics import Position, Remark
 from jascend.platform import PLATFORM
+from jascend.raising import RAISE_SAMPLING, raise_sampling
 
 _LEGALIZE = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg)"
 
@@ -27,7 +31,7 @@ class Traced(NamedTuple):
     """A function of arrays, lowered for `ascend`.
 
     `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
-    their structures; `names` says what each argument is called, for messages."""
+    their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not."""
 
     name: str
     text: str
@@ -36,6 +40,7 @@ class Traced(NamedTuple):
     in_tree: Any
     out_tree: Any
     names: tuple[str, ...]
+    remarks: tuple[Remark, ...] = ()
 
 
 @functools.cache
@@ -43,14 +48,17 @@ def _register_stablehlo_passes() -> None:
     stablehlo.register_stablehlo_passes()
 
 
-def trace(fn, args: tuple, kwargs: dict) -> Traced:
+def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = ()) -> Traced:
     """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree."""
     _register_stablehlo_passes()
     names = argument_names(fn, args, kwargs)
     for name, leaf in zip(names, jax.tree.leaves((args, kwargs))):
         if not all(isinstance(size, int) for size in jnp.shape(leaf)):
             raise Unsupported("compile", name, f"must have a static shape, but is {leaf}: a program is compiled for one shape")
-    lowered = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).lower(lowering_platforms=(PLATFORM,))
+    traced, remarks = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs), ()
+    if RAISE_SAMPLING not in forbid:
+        traced, remarks = _raised(fn, traced, args, kwargs)
+    lowered = traced.lower(lowering_platforms=(PLATFORM,))
     module = lowered.compiler_ir("stablehlo")
     with module.context:
         PassManager.parse(_LEGALIZE).run(module.operation)
@@ -65,6 +73,24 @@ def trace(fn, args: tuple, kwargs: dict) -> Traced:
         in_tree,
         out_tree,
         names,
+        remarks,
+    )
+
+
+def _raised(fn, traced, args: tuple, kwargs: dict) -> tuple[Any, tuple[Remark, ...]]:
+    """The function with what is raised in it, traced again."""
+    raised = raise_sampling(traced.jaxpr)
+    if raised.function is not None:
+        out_tree = jax.tree.structure(traced.out_info)
+
+        @functools.wraps(fn)
+        def call(*args, **kwargs):
+            return jax.tree.unflatten(out_tree, raised.function(jax.tree.leaves((args, kwargs))))
+
+        traced = jax.jit(call, keep_unused=True).trace(*args, **kwargs)
+    return traced, tuple(
+        Remark(RAISE_SAMPLING, kind, text, Position(file, line, column))
+        for kind, text, file, line, column in raised.remarks
     )
 
 

@@ -112,6 +112,7 @@ def _kernels_of(primitive, avals, params, target: str):
     from jascend.backends.ascend.plan import Launch
     from jascend.backends.ascend.targets import target as target_of
     from jascend.crossing import parse, trace
+    from jascend.raising import RAISE_SAMPLING
     from jascend.passes.pipeline import PipelineError
 
     if not all(isinstance(size, int) for shape, _ in avals for size in shape):
@@ -125,7 +126,7 @@ def _kernels_of(primitive, avals, params, target: str):
     product = target_of(target)
     specs = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals)
     try:
-        traced = trace(operator, specs, {})
+        traced = trace(operator, specs, {}, forbid=(RAISE_SAMPLING,))
         compiled = cache.compiled(
             traced.text, target, "operator", (), lambda: backend.compile_module(parse(traced), product, name="operator")
         )

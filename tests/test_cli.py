@@ -324,7 +324,7 @@ def test_the_line_of_a_mistake_is_shown(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--compare baseline", "--compare baseline compares with the program compiled without the plugins"),
+        ("--compare baseline", "--compare baseline compares with the program compiled without --plugin and --forbid"),
         ("--compare other --plugin no.py", "--compare knows 'baseline', not 'other'"),
         ("--cores 0", "Invalid value for '--cores'"),
     ],

@@ -1,4 +1,4 @@
-"""Runs every .mlir file under tests/filecheck through lit, each as a test of its own; and tests the harness."""
+"""Runs every .mlir and .py file under tests/filecheck through lit, each as a test of its own; and tests the harness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ import lit.Test
 import pytest
 
 ROOT = Path(__file__).parent / "filecheck"
-FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.mlir") if "Output" not in path.parts)
+HARNESS = ("checked_test.py", "lit.cfg.py", "warm.py")
+FILES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.rglob("*.mlir"), *ROOT.rglob("*.py"))
+    if "Output" not in path.parts and path.name not in HARNESS
+)
 
 
 @pytest.fixture(scope="session")

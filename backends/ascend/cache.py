@@ -13,7 +13,7 @@ import hashlib
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,16 @@ _DIGEST = 32  # bytes
 _MLIR = "xtc-mlir-python-bindings"
 
 
-def compiled(text: str, target: str, name: str, plugins: Sequence[str | os.PathLike], build: Callable[[], Any]) -> Any:
+def compiled(
+    text: str,
+    target: str,
+    name: str,
+    plugins: Sequence[str | os.PathLike],
+    build: Callable[[], Any],
+    forbid: Collection[str] = (),
+) -> Any:
     """What `build()` makes of a module's text; from disk, where an equal one was made before."""
-    entry = cache_directory() / "programs" / key(text, target, name, plugins)
+    entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid)
     found = _read(entry)
     if found is None:
         found = build()
@@ -37,9 +44,11 @@ def compiled(text: str, target: str, name: str, plugins: Sequence[str | os.PathL
     return found
 
 
-def key(text: str, target: str, name: str, plugins: Sequence[str | os.PathLike]) -> str:
+def key(
+    text: str, target: str, name: str, plugins: Sequence[str | os.PathLike], forbid: Collection[str] = ()
+) -> str:
     digest = hashlib.sha256()
-    names = (_compiler(), target, name)
+    names = (_compiler(), target, name, *sorted(forbid))
     for part in (*map(str.encode, names), *(Path(plugin).read_bytes() for plugin in plugins), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
-from jascend.passes.diagnostics import Remarks, collect, render
+from jascend.passes.diagnostics import Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
 from jascend.passes.lowerings.site import ROWS_OF
 from jascend.passes.pipeline import PipelineError, run_pipeline
@@ -20,14 +20,15 @@ from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
 _CLEAN = "symbol-dce,canonicalize,cse"
+FUSIONS = ("fuse-sampling",)
 
 
-def _graph_stages(prefix: str, plugin_passes: Sequence[str]) -> dict[str, str]:
+def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[str]) -> dict[str, str]:
     # Passes of the user's own come first: what they make may fuse further.
-    fusions = ",".join([*plugin_passes, "fuse-sampling"])
+    fusions = "".join(f"{name}," for name in (*plugin_passes, *FUSIONS) if name not in forbid)
     return {
         "import": f"inline-calls,import,{_CLEAN}",
-        "fused": f"{fusions},remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "fused": f"{fusions}remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 
@@ -102,11 +103,13 @@ class Compiled:
     remarks: Remarks = field(default_factory=Remarks)
 
 
-def compile_module(module: ir.Module, target: Target, *, name: str, plugin_passes: Sequence[str] = ()) -> Compiled:
-    """Compiles a module as it came from JAX; `plugin_passes` run on the imported graph, before our own fusions. Raises
-    `PipelineError` with the diagnostics where a pass refuses."""
+def compile_module(
+    module: ir.Module, target: Target, *, name: str, plugin_passes: Sequence[str] = (), forbid: Collection[str] = ()
+) -> Compiled:
+    """Compiles a module as it came from JAX; `plugin_passes` run on the imported graph, before our own fusions, those
+    in `forbid` not at all. Raises `PipelineError` with the diagnostics where a pass refuses."""
     compiled = Compiled()
-    for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes).items():
+    for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes, forbid).items():
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
@@ -171,6 +174,6 @@ def _function(module: ir.Module, name: str) -> ir.OpView:
     return next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == name)
 
 
-def explain(remarks: Remarks) -> str:
+def explain(remarks: Iterable[Remark]) -> str:
     """The decisions of the passes as text, a line each with the place in the user's source."""
-    return render(remark.diagnostic() for remark in remarks.records).rstrip()
+    return render(remark.diagnostic() for remark in remarks).rstrip()

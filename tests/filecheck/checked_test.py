@@ -36,7 +36,7 @@ def why_vacuous(text: str) -> str | None:
 
 
 def _run_lines(text: str) -> list[str]:
-    lines = re.findall(r"^\s*//\s*RUN:\s*(.*?)\s*$", text, flags=re.MULTILINE)
+    lines = re.findall(r"^\s*(?://|#)\s*RUN:\s*(.*?)\s*$", text, flags=re.MULTILINE)
     return re.sub(r"\\\n", " ", "\n".join(lines)).splitlines()
 
 

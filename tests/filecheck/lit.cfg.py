@@ -13,8 +13,8 @@ sys.path.insert(0, config.test_source_root)  # lit's workers import the test for
 from checked_test import CheckedTest  # noqa: E402
 
 config.name = "jascend"
-config.suffixes = [".mlir"]
-config.excludes = ["Output"]
+config.suffixes = [".mlir", ".py"]
+config.excludes = ["Output", "checked_test.py", "lit.cfg.py", "warm.py"]
 config.test_format = CheckedTest()
 config.test_exec_root = os.path.join(config.test_source_root, "Output")
 
@@ -33,3 +33,4 @@ warm = os.path.join(config.test_source_root, "warm.py")
 command = f'"{sys.executable}" -I -S "{warm}" run "{server}"' if server else f'"{sys.executable}" -m jascend.passes.opt'
 # Not inside paths: a test's own path may contain the name.
 config.substitutions.append((r"(?<![\w/.-])jascend-opt(?![\w/.-])", command))
+config.substitutions.append(("%python", f'"{sys.executable}"'))
