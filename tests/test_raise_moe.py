@@ -9,6 +9,8 @@ import pytest
 from jax import lax
 from raising import check, raised, refused
 
+import jascend as ja
+
 INF = jnp.inf
 T, E, K, H, G = 16, 64, 4, 8, 8
 GATING, ROUTING = "moe_gating_top_k", "moe_init_routing"
@@ -121,6 +123,14 @@ def upcast(x):
 )  # fmt: skip
 def test_gating(fn):
     check(fn, arguments_of(fn), [GATING], [arguments_of(fn, seed) for seed in range(1, 4)], rtol=3e-6)
+
+
+def test_a_compiled_router_computes_the_same():
+    program = ja.compile(groups_by_one_hot, *arguments_of(groups_by_one_hot))
+    assert len(program.kernels) == 1
+    others = arguments_of(groups_by_one_hot, 5)
+    for found, expected in zip(program(*others), jax.jit(groups_by_one_hot)(*others)):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 # -- routing --------------------------------------------------------------------------------------------------------

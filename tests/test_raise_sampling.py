@@ -621,3 +621,28 @@ def test_deep_programs():
         return at_least_kth(logits)
 
     assert raised(fn, LOGITS)[1] == {FILTER: 1}
+
+
+# -- in programs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_compiled_program_computes_the_same():
+    program = ja.compile(descending_rolled, *arguments(descending_rolled))
+    assert [kernel.name for kernel in program.kernels] == ["jascend_descending_rolled_apply_top_k_top_p"]
+    for each in draws(descending_rolled)[:2]:
+        np.testing.assert_array_equal(program(*each), jax.jit(descending_rolled)(*each))
+    line = inspect.getsourcelines(descending_rolled)[1] + len(inspect.getsourcelines(descending_rolled)[0]) - 1
+    assert f"test_raise_sampling.py:{line}:11: remark: raise-sampling: passed: top-k, top-p" in program.explain()
+
+
+def test_what_is_not_raised_is_part_of_the_error():
+    with pytest.raises(ja.errors.Unsupported, match="raise-sampling: missed: it keeps every copy of the logit"):
+        ja.compile(cut_at_a_value, *arguments(cut_at_a_value))
+
+
+def test_forbidden():
+    with pytest.raises(ja.errors.Unsupported, match="unsupported operation 'top_k'") as error:
+        ja.compile(at_least_kth, LOGITS, forbid=["raise-sampling"])
+    assert "raise-sampling" not in str(error.value)
+    with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, but has 'x'"):
+        ja.compile(at_least_kth, LOGITS, forbid="x")

@@ -500,8 +500,8 @@ def _mass(relation: str, limit: Node, order: Order, exclusive: bool, places: _Pl
     low = bounds(p)[0] if isinstance(p, Node) else p
     if not best_kept and (low < 0 or low == 0 and relation in ("lt", "gt")):
         raise Refused(
-            "p may be 0 or less, where the code keeps nothing and the operators one token: always keep the most likely, "
-            "or clip p"
+            "p may be 0 or less, where the code keeps nothing and the operators one token: always keep the best, or "
+            "clip p"
         )
     return p
 
