@@ -83,8 +83,11 @@ class Program:
         inputs = [x for i, x in enumerate(self._checked(args, kwargs)) if i in read]
         return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
 
-    def _run(self, args, kwargs, observe: Callable, trace: bool = False, cores: int | None = None):
-        """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run."""
+    def _run(
+        self, args, kwargs, observe: Callable, trace: bool = False, cores: int | None = None, keep: Callable | None = None
+    ):
+        """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with each
+        kernel that ran, its inputs and its outputs."""
         traced, plan = self._traced, self._compiled.plan
         values = dict(enumerate(self._checked(args, kwargs)))
         kernels = {kernel.name: kernel for kernel in self.kernels}
@@ -95,6 +98,8 @@ class Program:
                     kernel = kernel.on_cores(step, cores)
                 results = self._launch(kernel, step, operands, observe, trace)
                 values.update(zip(step.results, results))
+                if keep is not None and kernel.blocks:
+                    keep(kernel, operands, results)
             else:
                 values[step.result] = values[step.operand].reshape(step.type.shape)
         return jax.tree.unflatten(traced.out_tree, [jnp.asarray(values[i]) for i in plan.outputs])
@@ -138,18 +143,27 @@ class Program:
         """What the passes decided and why, a line each, with the place in the source."""
         return backend.explain(self.remarks)
 
-    def write(self, directory: str | os.PathLike, project: str = "custom_op") -> Path:
-        """Writes the generated project.
+    def write(
+        self, directory: str | os.PathLike, project: str = "custom_op", *, soc: str | None = None, arguments: tuple | None = None
+    ) -> Path:
+        """Writes the generated project. The same program gives the same bytes.
 
         Args:
           directory: where; made if it is not there. Files of an earlier project are replaced.
-          project: "custom_op": the device side of an operator project (`op_kernel/`), and the prototype from which
-            `msopgen` makes the rest of it (`<Operator>.json`).
+          project: "custom_op": a complete operator package, each kernel an operator `Jascend...`: `op_host/` (definition;
+            tiling and inference of shapes and dtypes, in C++), `op_kernel/`, CMake files with presets, `build.sh`, callers
+            through aclnn in `test/`, and a prototype for `msopgen`. "direct": the light project, a program a kernel that
+            launches it with `<<<>>>`, in one `.asc` file, and compares.
+          soc: what the toolkit calls the product, where toolkits differ: for `ascend950`, "ascend950" (the default) or
+            "ascend910_95" (older ones).
+          arguments: arrays as for a call of the program. It runs on the twin, and what each kernel took and gave becomes the
+            data of its caller, in `test/data/` (direct: `data/`). None: there is no data.
         Returns: the directory.
         Raises:
-          jascend.errors.Unsupported: another kind of project.
+          jascend.errors.Unsupported: another kind of project, or a name that no toolkit has for the product.
+          TypeError, ValueError, RuntimeError, CompilerNotFound: as a call of the program, where there are arguments.
         """
-        return _write(self, directory, project)
+        return _write(self, directory, project, soc, arguments)
 
 
 def _filled(shape: tuple[int, ...], dtype: np.dtype, fill: int) -> np.ndarray:
@@ -163,12 +177,21 @@ def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:
         raise RuntimeError(f"the twin's checker rejects kernel {kernel.name}:\n{found}")
 
 
-def _write(program: Program, directory, kind: str) -> Path:
-    if kind != "custom_op":
-        raise Unsupported("Program.write", "project", f"must be 'custom_op', but is {kind!r}")
+def _write(program: Program, directory, kind: str, soc: str | None, arguments: tuple | None) -> Path:
+    if kind not in project.KINDS:
+        raise Unsupported("Program.write", "project", f"must be {' or '.join(map(repr, project.KINDS))}, but is {kind!r}")
+    socs = target_of(program.target).socs
+    soc = socs[0] if soc is None else soc
+    if soc not in socs:
+        raise Unsupported("Program.write", "soc", f"must be {' or '.join(map(repr, socs))} for {program.target}, but is {soc!r}")
+    data: dict = {}
+    if arguments is not None:
+        program._run(arguments, {}, _raise_findings, keep=lambda kernel, *tensors: data.setdefault(kernel.name, tensors))
     stages = {stage: program.ir(stage) for stage in STAGES}
-    launches = {s.kernel: s for s in program._compiled.plan.steps if isinstance(s, Launch)}
-    return project.write(Path(directory), program.kernels, launches, stages, program.target, program.explain())
+    directory, target, why = Path(directory), target_of(program.target), program.explain()
+    if kind == "direct":
+        return project.write_direct(directory, program.kernels, stages, target, why, data=data)
+    return project.write(directory, program.kernels, stages, target, why, soc=soc, data=data)
 
 
 def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=(), **kwargs) -> Program:  # noqa: A001

@@ -129,15 +129,17 @@ def test_write(program, tmp_path):
     name = program.kernels[0].name
     assert (directory / "op_kernel" / f"{name}.cpp").read_text() == program.kernels[0].source
     assert "rowsPerCore" in (directory / "op_kernel" / f"{name}_tiling.h").read_text()
-    (operator,) = json.loads(next(directory.glob("*.json")).read_text())
+    (operator,) = json.loads(next(directory.glob("Jascend*.json")).read_text())
     assert operator["op"].startswith("Jascend")
     assert [x["name"] for x in operator["input_desc"]] == ["logits", "temperature", "p", "k"]
     assert [x["type"] for x in operator["output_desc"]] == [["float"]]
     assert sorted(p.name for p in (directory / "ir").iterdir()) == [
         "1_import.mlir", "2_fused.mlir", "3_tile.mlir", "4_ascendc.mlir",
     ]  # fmt: skip
-    with pytest.raises(ja.errors.Unsupported, match="project must be 'custom_op', but is 'direct'"):
-        program.write(tmp_path, project="direct")
+    with pytest.raises(ja.errors.Unsupported, match="project must be 'custom_op' or 'direct', but is 'torch'"):
+        program.write(tmp_path, project="torch")
+    with pytest.raises(ja.errors.Unsupported, match="soc must be 'ascend910b' for ascend910b, but is 'ascend910_95'"):
+        program.write(tmp_path, soc="ascend910_95")
 
 
 def test_the_same_program_gives_the_same_bytes(tmp_path):

@@ -11,121 +11,163 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from . import twin
-from .codegen import op_host
+from .codegen import aclnn, cmake, direct, op_host
 from .codegen.op_host import operator_type
-from .codegen.tiling import camel
+from .codegen.template import fill
 from .compile import Kernel
-from .plan import Launch
+from .signature import Tensor
+from .targets import Target
+
+KINDS = ("custom_op", "direct")
 
 _MSOPGEN_TYPES = {
-    "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int32": "int32", "int64": "int64", "bool": "bool",
+    "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8", "uint8": "uint8", "int16": "int16",
+    "int32": "int32", "int64": "int64", "bool": "bool", "int4": "int4", "float4_e2m1fn": "float4_e2m1",
+    "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2", "float8_e8m0fnu": "float8_e8m0",
 }  # fmt: skip
+
+# Inputs and outputs of one call of a kernel, by its name.
+Data = Mapping[str, tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
 
 
 def write(
     directory: Path,
     kernels: Sequence[Kernel],
-    launches: Mapping[str, Launch],
     stages: Mapping[str, str],
-    target: str,
+    target: Target,
     explanation: str,
+    *,
+    soc: str,
+    data: Data,
 ) -> Path:
-    """Writes `op_kernel/` (sources and tiling headers), a prototype for msopgen an operator, `ir/` (the IR after each
-    stage) and a README. The same program gives the same bytes."""
-    files: dict[str, str] = {}
+    """Writes a custom operator project: `op_host/`, `op_kernel/`, the build, callers in `test/`, a prototype for msopgen an
+    operator, `ir/` (the IR after each stage) and a README. The same program gives the same bytes."""
+    calls = _calls(kernels)
+    files: dict[str, str | bytes] = {}
     for kernel in kernels:
         files[f"op_kernel/{kernel.name}.cpp"] = kernel.source
         files[f"op_kernel/{kernel.tiling_file}"] = kernel.tiling_header
         files[f"op_host/{kernel.name}.cpp"] = op_host.emit(
-            kernel.name, kernel.signature, kernel.shape, soc=target, cores_wait=kernel.cores_wait
+            kernel.name, kernel.signature, kernel.shape, soc=soc, cores_wait=kernel.cores_wait
         )
-        files[f"{operator_type(kernel.name)}.json"] = _prototype(kernel, launches[kernel.name])
-    for number, (stage, text) in enumerate(stages.items(), start=1):
-        files[f"ir/{number}_{stage}.mlir"] = text
-    files["README.md"] = _readme(kernels, target, explanation)
-    for name, text in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text)
+        files[f"{operator_type(kernel.name)}.json"] = _prototype(kernel)
+    files |= cmake.files([kernel.name for kernel in kernels], soc) | aclnn.files(calls)
+    files |= {f"test/{path}": content for path, content in _data(calls, data).items()} | _ir(stages)
+    files["README.md"] = _readme(kernels, target.name, soc, explanation)
+    _write_files(directory, files)
     return directory
 
 
-def _prototype(kernel: Kernel, launch: Launch) -> str:
+def write_direct(
+    directory: Path, kernels: Sequence[Kernel], stages: Mapping[str, str], target: Target, explanation: str, *, data: Data
+) -> Path:
+    """Writes a light project: a program a kernel, which launches it with `<<<>>>`. The same program gives the same bytes."""
+    calls = _calls(kernels)
+    programs = [(call, kernel.source, kernel.shape) for call, kernel in zip(calls, kernels)]
+    files: dict[str, str | bytes] = {**direct.files(programs, target.npu_arch), **_data(calls, data), **_ir(stages)}
+    files["README.md"] = fill(
+        direct.README, target=target.name, explanation=_indented(explanation),
+        kernels="\n".join(f"    ./build/{call.kernel}" for call in calls),
+    )  # fmt: skip
+    _write_files(directory, files)
+    return directory
+
+
+def _calls(kernels: Sequence[Kernel]) -> list[aclnn.Call]:
+    return [aclnn.Call(kernel.name, kernel.signature, kernel.fill) for kernel in kernels]
+
+
+def _data(calls: Sequence[aclnn.Call], data: Data) -> dict[str, bytes]:
+    return {path: content for c in calls if c.kernel in data for path, content in aclnn.data(c, *data[c.kernel]).items()}
+
+
+def _indented(explanation: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in explanation.splitlines())
+
+
+def _ir(stages: Mapping[str, str]) -> dict[str, str]:
+    return {f"ir/{number}_{stage}.mlir": text for number, (stage, text) in enumerate(stages.items(), start=1)}
+
+
+def _write_files(directory: Path, files: Mapping[str, str | bytes]) -> None:
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content, mode=0o755 if path.suffix == ".sh" else 0o644)
+
+
+def _prototype(kernel: Kernel) -> str:
     """The operator as msopgen takes it."""
 
-    def tensor(name: str, dtype: str) -> dict:
-        return {"name": name, "param_type": "required", "format": ["ND"], "type": [_MSOPGEN_TYPES[dtype]]}
+    def description(tensor: Tensor) -> dict:
+        return {"name": tensor.name, "param_type": "required", "format": ["ND"], "type": [_MSOPGEN_TYPES[tensor.dtype]]}
 
-    names = [parameter.name for parameter in kernel.parameters]
-    dtypes = [parameter.dtype for parameter in kernel.parameters]
-    inputs = len(names) - len(launch.results)
     operator = {
         "op": operator_type(kernel.name),
-        "input_desc": [tensor(n, d) for n, d in zip(names[:inputs], dtypes[:inputs])],
-        "output_desc": [tensor(n, d) for n, d in zip(names[inputs:], dtypes[inputs:])],
+        "input_desc": [description(tensor) for tensor in kernel.signature.inputs],
+        "output_desc": [description(tensor) for tensor in kernel.signature.outputs],
     }
     return json.dumps([operator], indent=2) + "\n"
 
 
-def _readme(kernels: Sequence[Kernel], target: str, explanation: str) -> str:
-    soc = {"ascend910b": "ascend910b", "ascend910_93": "ascend910_93", "ascend950": "ascend950"}[target]
-    lines = [
-        "# Generated Ascend C",
-        "",
-        f"Kernels for {target}, written by jascend. They have run on jascend's host twin, not on a device.",
-        "",
-        "| kernel | cores of the compiled launch | tiling data of it | workspace |",
-        "|---|---|---|---|",
-    ]
-    for kernel in kernels:
-        fields = ", ".join(f"{name} = {value}" for name, value in kernel.tiling.items())
-        lines.append(f"| `op_kernel/{kernel.name}.cpp` | {kernel.blocks} | {fields} | {kernel.workspace_bytes} B |")
-    lines += ["", "To make a complete operator project of one where CANN is installed:", ""]
-    for kernel in kernels:
-        name = operator_type(kernel.name)
-        lines.append(f"    msopgen gen -i {name}.json -c ai_core-{soc} -lan cpp -out {kernel.name}")
-    lines += [
-        "",
-        "then copy `op_kernel/` over the generated one. What the host's tiling function sets, for `rows` rows and as many",
-        "vector cores as there are:",
-        "",
-        *(line for kernel in kernels for line in _host_notes(kernel)),
-        "",
-        "`ir/` has the IR after each stage of the compiler. What the compiler decided:",
-        "",
-        *(f"    {line}" for line in explanation.splitlines()),
-        "",
-    ]
-    return "\n".join(lines)
+def _readme(kernels: Sequence[Kernel], target: str, soc: str, explanation: str) -> str:
+    return fill(
+        _README, target=target, soc=soc,
+        kernels="\n".join(_row(kernel) for kernel in kernels),
+        explanation=_indented(explanation),
+    )  # fmt: skip
 
 
-def _host_notes(kernel: Kernel) -> list[str]:
-    """What a launch of a kernel needs, for who writes its tiling function."""
-    shape = kernel.shape
-    share, extra, *rows = map(camel, shape.fields)
-    groups = "cores" if shape.parts == 1 else f"cores / {shape.parts}"
-    dealt = groups if shape.all_cores else f"min(rows, {groups})"
-    notes = [
-        f"- `{kernel.name}`: `groups = {dealt}`, block dimension `groups" + (f" * {shape.parts}`" if shape.parts > 1 else "`"),
-        f"  tiling data `{share} = rows / groups`, `{extra} = rows % groups`" + (", `rows`" if rows else ""),
-    ]
-    launch, core, row = shape.scratch
-    if launch or core or row:
-        terms = [str(launch)] * bool(launch) + [f"{core} * block dimension"] * bool(core) + [f"{row} * rows"] * bool(row)
-        notes.append(f"  workspace `{' + '.join(terms)}` bytes beside the system's own")
-    if "SyncAll();" in kernel.source:
-        notes.append("  `SetScheduleMode(1)`, because its cores wait for each other; no more blocks than vector cores")
-    return notes
+def _row(kernel: Kernel) -> str:
+    """A kernel in the README's table."""
+    fields = ", ".join(f"{name} = {value}" for name, value in kernel.tiling.items())
+    rows = "any" if kernel.signature.any_rows else str(kernel.signature.rows)
+    name = f"`{operator_type(kernel.name)}` | `op_kernel/{kernel.name}.cpp`"
+    return f"| {name} | {rows} | {kernel.blocks} | {fields} | {kernel.workspace_bytes} B |"
 
 
-def _replace(path: Path, text: str) -> None:
+_README = """\
+# Operators in Ascend C
+
+A package of custom operators for @target@, written by jascend. Its kernels have run on jascend's host twin, and its host
+code against stand-ins for CANN's headers; neither has run on a device.
+
+| operator | kernel | rows | cores | tiling data | workspace |
+|---|---|---|---|---|---|
+@kernels@
+
+Cores, tiling data and workspace are those of the launch that was compiled; `op_host/` computes them for each call, from its
+rows and the vector cores that there are.
+
+- `op_host/`: each operator's definition, tiling, and inference of shapes and dtypes
+- `op_kernel/`: the kernels
+- `CMakeLists.txt`, `CMakePresets.json`, `build.sh`: the build of the package; it needs CANN
+- `test/`: a program an operator that calls it through aclnn and compares; see `test/README.md`
+- `*.json`: prototypes, from which `msopgen gen -i <file> -c ai_core-@soc@ -lan cpp -out <directory>` makes a project for a
+  toolkit that this one does not suit
+- `ir/`: the IR after each stage of the compiler
+
+Where CANN is installed and its `set_env.sh` sourced:
+
+    ./build.sh
+    ./build_out/custom_opp_*.run
+
+What the compiler decided:
+
+@explanation@
+"""
+
+
+def _replace(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Writes a file in one step: a reader, or another process that writes it too, never sees half of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -18,6 +18,7 @@ class Target:
     vector_cores: int  # of the family's common bin; a launch may use fewer
     ub_bytes: int  # unified buffer of one vector core, what the runtime keeps for itself taken off
     ub_reserved_bytes: int  # at the end of it: scratch of `Select` against a scalar or a tensor (8 KB on 2201)
+    socs: tuple[str, ...]  # what toolkits call it, the newest name first
 
     @property
     def ub_usable_bytes(self) -> int:
@@ -31,12 +32,15 @@ _2201 = {"npu_arch": 2201, "ub_bytes": 192 * _KIB - 256, "ub_reserved_bytes": 8 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target("ascend910b", vector_cores=48, **_2201),
-        Target("ascend910_93", vector_cores=48, **_2201),
+        Target("ascend910b", vector_cores=48, socs=("ascend910b",), **_2201),
+        Target("ascend910_93", vector_cores=48, socs=("ascend910_93",), **_2201),
         # 256 KB, less 6 KB stack of vector functions and 2 KB of the API.
-        Target("ascend950", npu_arch=3510, vector_cores=64, ub_bytes=248 * _KIB, ub_reserved_bytes=0),
+        Target(
+            "ascend950", npu_arch=3510, vector_cores=64, ub_bytes=248 * _KIB, ub_reserved_bytes=0,
+            socs=("ascend950", "ascend910_95"),
+        ),
     )
-}
+}  # fmt: skip
 
 
 def target(name: str) -> Target:

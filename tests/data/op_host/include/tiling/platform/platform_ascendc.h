@@ -25,7 +25,13 @@ private:
 
 class PlatformAscendCManager {
 public:
-    static PlatformAscendC *GetInstance();
+    static PlatformAscendC *GetInstance()
+    {
+        static fe::PlatFormInfos infos;
+        static PlatformAscendC platform(&infos);
+        infos.testVectorCores = 48;
+        return &platform;
+    }
 };
 
 }  // namespace platform_ascendc

@@ -1,0 +1,382 @@
+"""Callers of the built operators: a program an operator that runs it through aclnn and compares with what is expected.
+
+aclnn calls an operator in two phases: `aclnn<Type>GetWorkspaceSize` checks the arguments and says how much scratch memory
+the call needs, `aclnn<Type>` starts it. The headers of both are written by CANN when it builds the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from ..signature import Signature, Tensor
+from .op_host import DTYPES, operator_type
+from .template import fill
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel to call: its name, its tensors, and what each output holds where the kernel does not write."""
+
+    kernel: str
+    signature: Signature
+    fill: tuple[int, ...]
+
+
+def files(calls: Sequence[Call]) -> dict[str, str]:
+    """The callers of these kernels with their build, by path."""
+    programs = {f"test/{call.kernel}.cpp": _program(call) for call in calls}
+    names = "\n".join(f"    {call.kernel}" for call in calls)
+    return programs | {
+        "test/harness.h": HARNESS,
+        "test/CMakeLists.txt": fill(_CMAKE, kernels=names),
+        "test/README.md": fill(_README, kernels="\n".join(f"    ./build/test_{call.kernel}" for call in calls)),
+    }
+
+
+def data(call: Call, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> dict[str, bytes]:
+    """One call's tensors as files, by path: the inputs, and the outputs that are expected."""
+    tensors = (*call.signature.inputs, *call.signature.outputs)
+    return {f"data/{call.kernel}/{t.name}.bin": memory(array) for t, array in zip(tensors, (*inputs, *outputs))}
+
+
+def memory(array: np.ndarray) -> bytes:
+    """An array as the device has it: elements of 4 bits in pairs, the first one low."""
+    array = np.ascontiguousarray(array)
+    if array.dtype not in (ml_dtypes.int4, ml_dtypes.float4_e2m1fn):
+        return array.tobytes()
+    nibbles = array.reshape(-1).view(np.uint8) & 15
+    nibbles = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8))
+    return (nibbles[0::2] | nibbles[1::2] << 4).tobytes()
+
+
+def _program(call: Call) -> str:
+    signature, operator = call.signature, operator_type(call.kernel)
+    arguments = [f"inputs[{i}]->get()" for i in range(len(signature.inputs))]
+    arguments += [f"outputs[{i}]->get()" for i in range(len(signature.outputs))]
+    return fill(
+        _PROGRAM, operator=operator, kernel=call.kernel,
+        inputs="\n".join(tensor_line(tensor, signature.rows) for tensor in signature.inputs),
+        outputs="\n".join(tensor_line(t, signature.rows, filled) for t, filled in zip(signature.outputs, call.fill)),
+        arguments=", ".join(arguments),
+    )  # fmt: skip
+
+
+def tensor_line(tensor: Tensor, rows: int, filled: int | None = None) -> str:
+    """A tensor in the table of a caller; an output with the bytes of an element that the kernel leaves as it is."""
+    dims = ", ".join(map(str, tensor.shape(rows)))
+    values: Mapping[str, object] = {"name": tensor.name, "dims": dims, "dtype": DTYPES[tensor.dtype]}
+    if filled is None:
+        return fill('        {"@name@", {@dims@}, ACL_@dtype@, {}},', **values)
+    element = memory(np.full(1, filled, np.dtype(getattr(ml_dtypes, tensor.dtype, tensor.dtype))))
+    return fill('        {"@name@", {@dims@}, ACL_@dtype@, {@bytes@}},', bytes=", ".join(map(str, element)), **values)
+
+
+_PROGRAM = """\
+// Runs operator @operator@ on the data in data/@kernel@ and compares. Usage: test_@kernel@ [device]
+
+#include "aclnn_@kernel@.h"
+#include "harness.h"
+
+int main(int argc, char **argv)
+{
+    const harness::Session session(argc, argv);
+    const std::string directory = "data/@kernel@/";
+    const std::vector<harness::Description> inputDescriptions = {
+@inputs@
+    };
+    const std::vector<harness::Description> outputDescriptions = {
+@outputs@
+    };
+    std::vector<std::unique_ptr<harness::Tensor>> inputs, outputs;
+    for (const harness::Description &input : inputDescriptions) {
+        const std::vector<uint8_t> bytes = harness::ReadFile(directory + input.name + ".bin", input.Bytes());
+        inputs.push_back(std::make_unique<harness::Tensor>(input, bytes));
+    }
+    for (const harness::Description &output : outputDescriptions) {
+        outputs.push_back(std::make_unique<harness::Tensor>(output, output.Filled()));
+    }
+
+    // Phase 1 checks the arguments and says how much scratch memory the call needs, phase 2 starts the call.
+    uint64_t workspaceSize = 0;
+    aclOpExecutor *executor = nullptr;
+    harness::Check(aclnn@operator@GetWorkspaceSize(@arguments@, &workspaceSize, &executor),
+                   "aclnn@operator@GetWorkspaceSize");
+    const harness::Memory workspace(workspaceSize);
+    harness::Check(aclnn@operator@(workspace.get(), workspaceSize, executor, session.stream()), "aclnn@operator@");
+    harness::Check(aclrtSynchronizeStream(session.stream()), "aclrtSynchronizeStream");
+
+    bool same = true;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        const harness::Description &output = outputDescriptions[i];
+        const std::vector<uint8_t> expected = harness::ReadFile(directory + output.name + ".bin", output.Bytes());
+        same &= harness::Compare(output, outputs[i]->Read(), expected);
+    }
+    std::printf("@operator@: %s\\n", same ? "pass" : "FAIL");
+    return same ? 0 : 1;
+}
+"""
+
+HARNESS = """\
+// What the callers share: device memory, tensors, files, comparison.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+#include "aclnn/acl_meta.h"
+
+namespace harness {
+
+// Ends the program if a call of acl or aclnn failed.
+inline void Check(int32_t status, const char *call)
+{
+    if (status != 0) {
+        const char *why = aclGetRecentErrMsg();
+        std::fprintf(stderr, "%s failed with %d: %s\\n", call, static_cast<int>(status), why == nullptr ? "" : why);
+        std::exit(2);
+    }
+}
+
+// The device, with a stream of its own.
+class Session {
+public:
+    Session(int argc, char **argv) : device_(argc > 1 ? std::atoi(argv[1]) : 0)
+    {
+        Check(aclInit(nullptr), "aclInit");
+        Check(aclrtSetDevice(device_), "aclrtSetDevice");
+        Check(aclrtCreateStream(&stream_), "aclrtCreateStream");
+    }
+    Session(const Session &) = delete;
+    Session &operator=(const Session &) = delete;
+    ~Session()
+    {
+        aclrtDestroyStream(stream_);
+        aclrtResetDevice(device_);
+        aclFinalize();
+    }
+    aclrtStream stream() const { return stream_; }
+
+private:
+    int32_t device_;
+    aclrtStream stream_ = nullptr;
+};
+
+// Memory on the device; none for 0 bytes.
+class Memory {
+public:
+    explicit Memory(size_t bytes)
+    {
+        if (bytes > 0) {
+            Check(aclrtMalloc(&address_, bytes, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
+        }
+    }
+    Memory(const Memory &) = delete;
+    Memory &operator=(const Memory &) = delete;
+    ~Memory()
+    {
+        if (address_ != nullptr) {
+            aclrtFree(address_);
+        }
+    }
+    void *get() const { return address_; }
+
+private:
+    void *address_ = nullptr;
+};
+
+struct Description {
+    std::string name;
+    std::vector<int64_t> dims;
+    aclDataType dtype;
+    std::vector<uint8_t> fill;  // an element of an output before the call
+
+    size_t Elements() const
+    {
+        size_t count = 1;
+        for (const int64_t dim : dims) {
+            count *= static_cast<size_t>(dim);
+        }
+        return count;
+    }
+    bool IsHalfByte() const { return dtype == ACL_INT4 || dtype == ACL_FLOAT4_E2M1; }
+    size_t ElementBytes() const
+    {
+        switch (dtype) {
+            case ACL_INT64:
+                return 8;
+            case ACL_FLOAT:
+            case ACL_INT32:
+                return 4;
+            case ACL_FLOAT16:
+            case ACL_BF16:
+            case ACL_INT16:
+                return 2;
+            default:
+                return 1;
+        }
+    }
+    size_t Bytes() const { return IsHalfByte() ? (Elements() + 1) / 2 : Elements() * ElementBytes(); }
+    std::vector<uint8_t> Filled() const
+    {
+        std::vector<uint8_t> bytes(Bytes());
+        for (size_t i = 0; i < bytes.size(); ++i) {
+            bytes[i] = fill[i % fill.size()];
+        }
+        return bytes;
+    }
+};
+
+// A tensor on the device.
+class Tensor {
+public:
+    Tensor(const Description &description, const std::vector<uint8_t> &bytes) : size_(bytes.size()), memory_(bytes.size())
+    {
+        if (size_ > 0) {
+            Check(aclrtMemcpy(memory_.get(), size_, bytes.data(), size_, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
+        }
+        const std::vector<int64_t> &dims = description.dims;
+        std::vector<int64_t> strides(dims.size(), 1);
+        for (size_t i = dims.size(); i > 1; --i) {
+            strides[i - 2] = strides[i - 1] * dims[i - 1];
+        }
+        tensor_ = aclCreateTensor(dims.data(), dims.size(), description.dtype, strides.data(), 0, ACL_FORMAT_ND, dims.data(),
+                                  dims.size(), memory_.get());
+        Check(tensor_ == nullptr ? -1 : 0, "aclCreateTensor");
+    }
+    Tensor(const Tensor &) = delete;
+    Tensor &operator=(const Tensor &) = delete;
+    ~Tensor() { aclDestroyTensor(tensor_); }
+    const aclTensor *get() const { return tensor_; }
+    std::vector<uint8_t> Read() const
+    {
+        std::vector<uint8_t> bytes(size_);
+        if (size_ > 0) {
+            Check(aclrtMemcpy(bytes.data(), size_, memory_.get(), size_, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
+        }
+        return bytes;
+    }
+
+private:
+    size_t size_;
+    Memory memory_;
+    aclTensor *tensor_ = nullptr;
+};
+
+inline std::vector<uint8_t> ReadFile(const std::string &path, size_t size)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (!file || bytes.size() != size) {
+        std::fprintf(stderr, "%s: %zu bytes are needed, %zu are there\\n", path.c_str(), size, bytes.size());
+        std::exit(2);
+    }
+    return bytes;
+}
+
+// An element of a float dtype, as a float.
+inline float ToFloat(const uint8_t *bytes, aclDataType dtype)
+{
+    uint32_t bits = 0;
+    if (dtype == ACL_FLOAT) {
+        std::memcpy(&bits, bytes, 4);
+    } else if (dtype == ACL_BF16) {
+        bits = static_cast<uint32_t>(bytes[0] | bytes[1] << 8) << 16;
+    } else {  // ACL_FLOAT16
+        const uint32_t half = static_cast<uint32_t>(bytes[0] | bytes[1] << 8);
+        const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+        if (exponent == 0) {
+            const float value = std::ldexp(static_cast<float>(fraction), -24);
+            return half >> 15 ? -value : value;
+        }
+        bits = (half >> 15) << 31 | (exponent == 31 ? 255U : exponent + 112) << 23 | fraction << 13;
+    }
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+// Whether an output is what is expected: to the bit, but for the last places of floats.
+inline bool Compare(const Description &output, const std::vector<uint8_t> &actual, const std::vector<uint8_t> &expected)
+{
+    const bool isFloat = output.dtype == ACL_FLOAT || output.dtype == ACL_FLOAT16 || output.dtype == ACL_BF16;
+    const float tolerance = output.dtype == ACL_FLOAT ? 1e-5F : output.dtype == ACL_FLOAT16 ? 2e-3F : 1.6e-2F;
+    const size_t width = output.IsHalfByte() ? 1 : output.ElementBytes();
+    size_t different = 0, first = 0;
+    for (size_t i = 0; i < expected.size() / width; ++i) {
+        const uint8_t *a = &actual[i * width], *e = &expected[i * width];
+        bool same = std::memcmp(a, e, width) == 0;
+        if (!same && isFloat) {
+            const float x = ToFloat(a, output.dtype), y = ToFloat(e, output.dtype);
+            same = (std::isnan(x) && std::isnan(y)) || x == y ||
+                   (std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) <= tolerance * std::fmax(std::fabs(y), 1e-6F));
+        }
+        if (!same) {
+            first = different == 0 ? i : first;
+            ++different;
+        }
+    }
+    if (different > 0) {
+        std::printf("%s: %zu of %zu differ, the first at %zu\\n", output.name.c_str(), different, expected.size() / width, first);
+    } else {
+        std::printf("%s: same\\n", output.name.c_str());
+    }
+    return different == 0;
+}
+
+}  // namespace harness
+"""
+
+_CMAKE = """\
+# Callers of the operators, after the package has been built and installed.
+cmake_minimum_required(VERSION 3.16)
+project(jascend_operator_tests LANGUAGES CXX)
+
+set(CMAKE_CXX_STANDARD 17)
+set(vendor_name "jascend" CACHE STRING "the vendor that the package was built for")
+set(cann "$ENV{ASCEND_HOME_PATH}")
+if(NOT EXISTS "${cann}/include/acl/acl.h")
+    message(FATAL_ERROR "CANN is missing: there is no '${cann}/include/acl/acl.h'. Install the toolkit and source its set_env.sh, "
+        "which sets ASCEND_HOME_PATH.")
+endif()
+set(package "$ENV{ASCEND_OPP_PATH}/vendors/${vendor_name}/op_api" CACHE PATH "op_api of the installed package")
+if(NOT IS_DIRECTORY "${package}/include")
+    message(FATAL_ERROR "The operators are missing: there is no '${package}/include'. Run ../build.sh and install the package, "
+        "or pass -Dpackage=<path>/vendors/${vendor_name}/op_api.")
+endif()
+
+set(kernels
+@kernels@
+)
+foreach(kernel ${kernels})
+    add_executable(test_${kernel} ${kernel}.cpp)
+    target_include_directories(test_${kernel} PRIVATE "${cann}/include" "${package}/include")
+    target_link_directories(test_${kernel} PRIVATE "${cann}/lib64" "${package}/lib")
+    target_link_libraries(test_${kernel} PRIVATE cust_opapi nnopbase ascendcl)
+endforeach()
+"""
+
+_README = """\
+# Callers
+
+A program an operator: it runs the operator on the tensors in `data/` and compares. Build and install the package first
+(`../build.sh`, `../build_out/custom_opp_*.run`), then, in this directory:
+
+    cmake -S . -B build && cmake --build build
+@kernels@
+
+`data/` holds one call's tensors an operator, as the device has them: inputs, and outputs as jascend's host twin gave them.
+`program.write(directory, arguments=...)` writes it; without arguments there is none.
+"""

@@ -1,0 +1,17 @@
+// Tensors of aclnn.
+#pragma once
+
+#include "acl/acl.h"
+
+extern "C" {
+
+typedef struct aclOpExecutor aclOpExecutor;
+typedef struct aclTensor aclTensor;
+typedef int32_t aclnnStatus;
+
+aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t *stride,
+                           int64_t offset, aclFormat format, const int64_t *storageDims, uint64_t storageDimsNum,
+                           void *tensorData);
+aclnnStatus aclDestroyTensor(const aclTensor *tensor);
+
+}  // extern "C"
