@@ -2,7 +2,8 @@
 
 The pipes of a core run asynchronously: each in order, none waiting for another unless told. Two instructions that touch
 the same bytes, one of them writing, must be ordered. Between pipes that takes an event, set right after the first and
-waited for right before the second; within the vector pipe, or within a copy pipe, a barrier before the second. The
+waited for right before the second; within the vector pipe (not on 950, whose vector instructions wait for each other), or
+within a copy pipe, a barrier before the second. The
 scalar unit issues everything and blocks on its reads and waits, so what it has read or waited for is ordered before all
 that it issues later.
 
@@ -46,12 +47,14 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from jascend.backends.ascend.targets import TARGETS
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import EVENT_IDS, PIPES
 
+from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .pipe_order import Barrier, Block, Control, Flag, Instruction, Item, Pair, Program, State, Unordered
-from .registry import register_pass
+from .registry import option, register_pass
 
 _SCALAR = PIPES.index("S")
 _MAX_ADDED = 100_000  # a conflict that what is added does not resolve would add for ever
@@ -60,11 +63,17 @@ _MAX_ADDED = 100_000  # a conflict that what is added does not resolve would add
 @register_pass("insert-sync")
 @dataclass(frozen=True)
 class InsertSync:
+    target: str = option("ascend910b", "the product whose pipes are ordered")
+
     def run(self, module: ir.Operation, remarks) -> None:
+        if self.target not in TARGETS:
+            emit_error(module, f"option 'target' of insert-sync must be one of {', '.join(TARGETS)}, got '{self.target}'")
+            raise PassFailure
+        in_order = ("V",) if TARGETS[self.target].vector_waits else ()
         for kernel in module.regions[0].blocks[0].operations:
             if KERNEL not in kernel.operation.attributes:
                 continue
-            program = _Synchroniser(kernel.operation)
+            program = _Synchroniser(kernel.operation, in_order)
             program.synchronise()
             with module.location:
                 program.write()
@@ -80,8 +89,8 @@ class _Resume(Exception):
 
 
 class _Synchroniser(Program):
-    def __init__(self, kernel: ir.Operation):
-        super().__init__(kernel)
+    def __init__(self, kernel: ir.Operation, in_order: tuple[str, ...]):
+        super().__init__(kernel, in_order)
         self.adding = False
         self.added = 0
         self.rounds: dict[Control, int] = {}  # how many times the body of a loop has been walked, from its entry

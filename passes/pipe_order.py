@@ -118,8 +118,10 @@ class Unordered(Exception):
 class Program:
     """A kernel as nested blocks of instructions, and the walk over it."""
 
-    def __init__(self, kernel: ir.Operation):
+    def __init__(self, kernel: ir.Operation, in_order: tuple[str, ...] = ()):
+        """`in_order` are pipes whose instructions wait for those before them by themselves."""
         self.kernel = kernel
+        self.in_order = {_SCALAR, *map(PIPES.index, in_order)}
         self.instructions: list[Instruction] = []
         self.before: dict[Item | Block, State] = {}  # the state that an item was met with, and that at a block's end
         self.primed: dict[Pair, int] = {}  # what a primed flag stands for, at the head of its loop
@@ -259,8 +261,8 @@ class Program:
                         one.conflicts |= bit | bit << n | bit << 2 * n
         self._take_turns([span for span in spans if span[3].turn])
         for instruction in self.instructions:
-            if instruction.pipe == _SCALAR:
-                instruction.conflicts &= ~self.of_pipe[_SCALAR]
+            if instruction.pipe in self.in_order:
+                instruction.conflicts &= ~self.of_pipe[instruction.pipe]
 
     def _take_turns(self, spans: list[tuple[int, int, Instruction, Access]]) -> None:
         """Takes conflicts back where two accesses are in different halves: in one iteration those of opposite turns,

@@ -11,9 +11,13 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+import jascend as ja
 from jascend.backends.ascend import twin
+from jascend.backends.ascend.plan import Launch as PlannedLaunch
 
 _BLOCK = 32  # bytes
 DELETIONS = ("flag", "barrier", "sync-all")
@@ -30,18 +34,42 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A kernel with a launch: its text, and arrays that exercise every loop of it."""
+class Launch:
+    """What a kernel is given."""
 
-    name: str
-    source: str
-    tiling_file: str
-    tiling_header: str
     tiling: bytes
     inputs: tuple[np.ndarray, ...]
     like: tuple[np.ndarray, ...]  # arrays of the outputs' shapes and types
     blocks: int = 1
     workspace_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel's text, and launches that together exercise every path through it."""
+
+    name: str
+    source: str
+    tiling_file: str
+    tiling_header: str
+    launches: tuple[Launch, ...]
+
+
+def of_program(function, *calls: dict, target: str = "ascend910b", cores: tuple[int, ...] = (1,)) -> Subject:
+    """The one kernel of a program, compiled for the arrays of the first of the calls and launched for each of them with
+    each number of cores."""
+    program = ja.compile(function, **calls[0], target=target)
+    (kernel,) = program.kernels
+    (step,) = (step for step in program._compiled.plan.steps if isinstance(step, PlannedLaunch))
+    like = tuple(np.zeros(t.shape, jnp.dtype(t.dtype)) for t in step.types)
+    launches = []
+    for call in calls:
+        leaves = jax.tree.leaves(((), call))
+        inputs = tuple(np.asarray(leaves[i]) for i in step.operands)
+        for number in cores:
+            k = kernel.on_cores(step, number)
+            launches.append(Launch(k.tiling_bytes, inputs, like, k.blocks, k.workspace_bytes))
+    return Subject(kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, tuple(launches))
 
 
 class Laboratory:
@@ -57,23 +85,27 @@ class Laboratory:
         file = directory / f"{subject.name}.cpp"
         file.write_text("\n".join(instrument.lines) + "\n")
         self.library = twin.build(file, include_dirs=(directory,), target=target)
-        self.expected, self.findings = self.run(0)
+        runs = [self.run(0, launch) for launch in subject.launches]
+        self.expected = [outputs for outputs, _ in runs]
+        self.findings = [finding for _, findings in runs for finding in findings]
 
-    def run(self, number: int) -> tuple[list[bytes], list]:
+    def run(self, number: int, launch: Launch) -> tuple[list[bytes], list]:
         """The outputs and what the checker says."""
-        s = self.subject
-        outputs = [np.frombuffer(b"\xee" * x.nbytes, np.uint8).copy() for x in s.like]
-        tiling = s.tiling + struct.pack("<I", number)
+        outputs = [np.frombuffer(b"\xee" * x.nbytes, np.uint8).copy() for x in launch.like]
+        tiling = launch.tiling + struct.pack("<I", number)
         run = self.library.launch(
-            s.name, [*(x.copy() for x in s.inputs), *outputs], tiling=tiling, blocks=s.blocks,
-            workspace_bytes=s.workspace_bytes,
+            self.subject.name, [*(x.copy() for x in launch.inputs), *outputs], tiling=tiling, blocks=launch.blocks,
+            workspace_bytes=launch.workspace_bytes,
         )  # fmt: skip
         return [output.tobytes() for output in outputs], run.findings
 
     def is_found(self, mutant: Mutant) -> bool:
         """Whether the checker has findings; where the fault is one of data, other results count too."""
-        outputs, findings = self.run(mutant.number)
-        return bool(findings) or (mutant.kind not in DELETIONS and outputs != self.expected)
+        for launch, expected in zip(self.subject.launches, self.expected):
+            outputs, findings = self.run(mutant.number, launch)
+            if findings or (mutant.kind not in DELETIONS and outputs != expected):
+                return True
+        return False
 
 
 class _Instrument:

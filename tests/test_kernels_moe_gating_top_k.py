@@ -251,15 +251,10 @@ def test_nearly_every_fault_is_found(tmp_path):
     kernel = program("ascend910b", tuple(sorted(static.items())), **specs).kernels[0]
     like = np.zeros((100, 4), x.dtype), np.zeros((100, 4), np.int32), np.zeros((100, 96), np.float32)
 
-    def laboratory(rows):
-        fields = tiling.pack(kernel.shape.data(rows, 1))
-        subject = mutations.Subject(
-            kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, fields, (x, bias), like
-        )
-        return mutations.Laboratory(subject, tmp_path)
-
-    long, short = laboratory(9), laboratory(2)
-    assert long.findings == short.findings == []
-    sample = list(zip(long.mutants, short.mutants))[::2]
-    unnoticed = [str(a) for a, b in sample if not long.is_found(a) and not short.is_found(b)]
+    launches = tuple(mutations.Launch(tiling.pack(kernel.shape.data(rows, 1)), (x, bias), like) for rows in (9, 2))
+    subject = mutations.Subject(kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, launches)
+    laboratory = mutations.Laboratory(subject, tmp_path)
+    assert not laboratory.findings
+    sample = laboratory.mutants[::2]
+    unnoticed = [str(mutant) for mutant in sample if not laboratory.is_found(mutant)]
     assert len(unnoticed) <= len(sample) / 20, "\n".join(unnoticed)

@@ -5,6 +5,7 @@ that the kernel does not need; `insert-sync` should not have put it there. Other
 changes.
 """
 
+import dataclasses
 import functools
 from collections import Counter
 
@@ -59,26 +60,100 @@ def top_k(logits, k):
     return ja.apply_top_k_top_p(logits, None, k)
 
 
-def compiled(function, *arguments):
-    """A filter's kernel with all rows on one core."""
-    kernel = ja.compile(function, *arguments).kernels[0]
-    return mutations.Subject(
-        kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, tiling.pack(kernel.shape.data(ROWS, 1)),
-        arguments, (np.zeros_like(arguments[0]),),
-    )  # fmt: skip
+def gate(x, bias):
+    return ja.moe_gating_top_k(x, 8, bias=bias, norm_type=1, group_count=8, k_group=4, group_select_mode=1, out_flag=True)
+
+
+def gate_by_softmax(x):
+    return ja.moe_gating_top_k(x, 6, renorm=0, norm_type=0)
+
+
+def route(x, expert_idx):
+    return ja.moe_init_routing(x, expert_idx, expert_num=16)
+
+
+def sample(logits, top_k, top_p, q):
+    return ja.top_k_top_p_sample(logits, top_k, top_p, q)
+
+
+def logits_of(seed, kind="normal", vocabulary=VOCABULARY, dtype=ml_dtypes.bfloat16):
+    rng = np.random.default_rng(seed)
+    shape = ROWS, vocabulary
+    drawn = {
+        "normal": lambda: rng.normal(0, 4, shape),
+        "flat": lambda: rng.normal(0, 0.01, shape),
+        "ties": lambda: rng.integers(-40, 40, shape) / 4,
+        "same": lambda: np.ones(shape),
+        "special": lambda: rng.choice([0.0, 1.0, -300.0, np.inf, -np.inf, np.nan], shape),
+    }
+    return drawn[kind]().astype(dtype)
+
+
+def a_row(values, dtype=np.float32):
+    return np.array(values, np.float32).astype(dtype)
 
 
 def sampling_filter():
-    """The first row exercises ties at the boundary of the nucleus, the second has top-k off."""
-    rng = np.random.default_rng(0)
-    logits = (rng.integers(-40, 40, (ROWS, VOCABULARY)) / 4).astype(ml_dtypes.bfloat16)
-    scalars = (np.array(x, np.float32).astype(ml_dtypes.bfloat16) for x in ([1, 2], [0.9, 0.5]))
-    return compiled(scaled_filter, logits, *scalars, np.array([500, 0], np.int32))
+    """Ties at the boundary of the nucleus or none, top-k off, by list and by search, rows that are special."""
+    temperature = a_row([1, 2], ml_dtypes.bfloat16)
+    calls = [
+        ("ties", [0.9, 0.5], [500, 0]), ("normal", [0.9, 0.5], [50, 0]), ("flat", [0.99, 1.0], [9000, 0]),
+        ("flat", [0.3, 0.9], [0, 12000]), ("same", [0.5, 0.1], [3, 0]), ("special", [0.5, 0.9], [0, 100]),
+        ("normal", [0.0, 1.5], [1, 8000]),
+    ]  # fmt: skip
+    return mutations.of_program(
+        scaled_filter,
+        *(
+            {"logits": logits_of(i, kind), "temperature": temperature, "p": a_row(p, ml_dtypes.bfloat16),
+             "k": np.array(k, np.int32)}
+            for i, (kind, p, k) in enumerate(calls)
+        ),
+        cores=(1, 4),
+    )  # fmt: skip
 
 
 def filter_of_floats():
-    logits = np.random.default_rng(1).normal(0, 4, (ROWS, VOCABULARY)).astype(np.float32)
-    return compiled(top_k, logits, np.array([50, 700], np.int32))
+    calls = [("normal", [50, 700]), ("ties", [9000, 0]), ("flat", [12000, 1]), ("special", [5, 4000])]
+    return mutations.of_program(
+        top_k, *({"logits": logits_of(i, kind, dtype=np.float32), "k": np.array(k, np.int32)}
+                 for i, (kind, k) in enumerate(calls)),
+        cores=(1, 4),
+    )  # fmt: skip
+
+
+def gating(function=gate, rows=70, experts=256, target="ascend910b"):
+    rng = np.random.default_rng(3)
+    call = {"x": rng.normal(0, 1, (rows, experts)).astype(np.float32)}
+    if function is gate:
+        call["bias"] = rng.normal(0, 1, experts).astype(np.float32)
+    subject = mutations.of_program(function, call, cores=(1, 3, 40), target=target)
+    # One core more than there are rows.
+    idle = tiling.pack({"rows_per_core": 0, "extra_rows": rows})
+    launch = dataclasses.replace(subject.launches[0], tiling=idle, blocks=rows + 1)
+    return dataclasses.replace(subject, launches=(*subject.launches, launch))
+
+
+def routing():
+    rng = np.random.default_rng(4)
+    calls = [{"x": rng.normal(0, 1, (40, 200)).astype(np.float32), "expert_idx": ids.astype(np.int32)}
+             for ids in (rng.integers(0, 16, (40, 8)), rng.integers(-2, 3, (40, 8)))]  # fmt: skip
+    return mutations.of_program(route, *calls, cores=(1, 5))
+
+
+def sampling(target="ascend910b"):
+    rng = np.random.default_rng(5)
+    calls = [("normal", [50, 0], [0.9, 0.95]), ("flat", [1000, 7], [0.999, 1.0]), ("ties", [0, 0], [1.0, 0.3]),
+             ("flat", [0, 0], [0.9, 0.5])]  # fmt: skip
+    return mutations.of_program(
+        sample,
+        *(
+            {"logits": logits_of(i, kind, 5000, np.float32), "top_k": np.array(k, np.int32), "top_p": a_row(p),
+             "q": rng.exponential(size=(ROWS, 5000)).astype(np.float32)}
+            for i, (kind, k, p) in enumerate(calls)
+        ),
+        cores=(1, 4),
+        target=target,
+    )  # fmt: skip
 
 
 def meeting():
@@ -90,18 +165,28 @@ def meeting():
         op = next(op.operation for op in module.body.operations if KERNEL in op.operation.attributes)
         kernel = emitter.emit(op, target="ascend910b", title="k")
     x = np.random.default_rng(2).normal(0, 1, (rows, 64)).astype(np.float32)
-    return mutations.Subject(
-        "k", kernel.source, kernel.tiling_file, kernel.tiling_header, tiling.pack(kernel.shape.data(rows, cores)), (x,),
-        (x,), cores, kernel.shape.workspace_bytes(rows, cores),
-    )  # fmt: skip
+    fields, scratch = tiling.pack(kernel.shape.data(rows, cores)), kernel.shape.workspace_bytes(rows, cores)
+    launch = mutations.Launch(fields, (x,), (x,), cores, scratch)
+    return mutations.Subject("k", kernel.source, kernel.tiling_file, kernel.tiling_header, (launch,))
 
 
-SUBJECTS = {"sampling_filter": sampling_filter, "filter_of_floats": filter_of_floats, "meeting": meeting}
+SUBJECTS = {
+    "sampling_filter": sampling_filter,
+    "filter_of_floats": filter_of_floats,
+    "gating": gating,
+    "gating_by_softmax": functools.partial(gating, gate_by_softmax, 40, 64),
+    "gating_on_950": functools.partial(gating, target="ascend950"),
+    "routing": routing,
+    "sampling": sampling,
+    "sampling_on_950": functools.partial(sampling, "ascend950"),
+    "meeting": meeting,
+}
+TARGETS = {name: "ascend950" if name.endswith("950") else "ascend910b" for name in SUBJECTS}
 
 
 @functools.cache
 def laboratory(name, directory):
-    return mutations.Laboratory(SUBJECTS[name](), directory / name)
+    return mutations.Laboratory(SUBJECTS[name](), directory / name, TARGETS[name])
 
 
 @pytest.fixture(scope="session")

@@ -132,6 +132,8 @@ FAULTS = [
     Fault("overlap_copy", "overlap", "DataCopy(f[8], f, 64);", "DataCopy(f, f[8], 64);", "32 bytes into src"),
     Fault("overlap_brcb", "overlap", "Brcb(f, f, 2, BrcbRepeatParams{1, 8});", "Brcb(f, g, 2, BrcbRepeatParams{1, 8});", "repeat 1 reads src"),
     Fault("overlap_reduce", "overlap", "WholeReduceSum<float>(f[64], f, 64, 2, 1, 1, 8);", "WholeReduceSum<float>(f, f, 64, 2, 1, 1, 8);", "repeat 1 reads src"),
+    Fault("read_before_in_place", "missing-sync", "Adds(g, f, 1.0f, 64); Adds(f, f, 1.0f, 64);",
+          "Adds(g, f, 1.0f, 64); PipeBarrier<PIPE_V>(); Adds(f, f, 1.0f, 64);", "Adds (V) writes UB [0, 256)"),
     Fault("merge_result", "missing-sync", "uint16_t n[4] = {32, 32, 0, 0}, c[4]; MrgSort<float>(g, MrgSortSrcList<float>(f, f[64], f, f), MrgSort4Info(n, true, 3, 1)); GetMrgSortResult(c[0], c[1], c[2], c[3]);",
           f"uint16_t n[4] = {{32, 32, 0, 0}}, c[4]; MrgSort<float>(g, MrgSortSrcList<float>(f, f[64], f, f), MrgSort4Info(n, true, 3, 1)); {V_S} GetMrgSortResult(c[0], c[1], c[2], c[3]);", "V_S"),
     # ---- contents ----
@@ -228,6 +230,7 @@ SOUND = {
     "half_blocks": "f.SetValue(1, 2.0f); Duplicate(g, 0.0f, 8); WholeReduceSum<float>(f[2], h, 64, 1, 1, 1, 8);",
     "atomics_commute": "SetAtomicAdd<float>(); DataCopy(y, f, 64); DataCopy(y, g, 64); SetAtomicNone();",
     "zero_count": "Adds(f, g, 1.0f, 0); DataCopyPad(y, f, DataCopyExtParams{0, 4, 0, 0, 0}); WholeReduceSum<float>(f, g, 64, 0, 1, 1, 8);",
+    "reduce_beside": "WholeReduceSum<float>(f[64], f, 8, 8, 1, 1, 1);",
     "double_buffer": """
       SetFlag<HardEvent::V_MTE2>(0); SetFlag<HardEvent::V_MTE2>(1); SetFlag<HardEvent::MTE3_V>(0); SetFlag<HardEvent::MTE3_V>(1);
       for (int i = 0; i < 6; ++i) {

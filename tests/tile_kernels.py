@@ -32,7 +32,7 @@ def source(text: str, target: str) -> emitter.KernelSource:
     """The Ascend C of the kernel `@k`."""
     with jascend.dialect.make_context():
         at = f"{{target={target}}}"
-        passes = f"lower-to-ascendc{at},allocate-ub{at},insert-sync,verify-ascendc{at}"
+        passes = f"lower-to-ascendc{at},allocate-ub{at},insert-sync{at},verify-ascendc{at}"
         module = run_pipeline(ir.Module.parse(text), passes)
         op = next(op.operation for op in module.body.operations if KERNEL in op.operation.attributes)
         return emitter.emit(op, target=target, title="k")

@@ -36,7 +36,7 @@ def _kernel_stages(target: str, candidate: int) -> dict[str, str]:
     return {
         "tile": f"lower-to-tile{{target={target} candidate={candidate}}},pipeline-loads{{target={target}}}",
         "ascendc": (
-            f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync,"
+            f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync{{target={target}}},"
             f"verify-ascendc{{target={target}}}"
         ),
     }

@@ -19,6 +19,7 @@ class Target:
     ub_bytes: int  # unified buffer of one vector core, what the runtime keeps for itself taken off
     ub_reserved_bytes: int  # at the end of it: scratch of `Select` against a scalar or a tensor (8 KB on 2201)
     socs: tuple[str, ...]  # what toolkits call it, the newest name first
+    vector_waits: bool = False  # a vector instruction waits for those before it, without a barrier
 
     @property
     def ub_usable_bytes(self) -> int:
@@ -37,7 +38,7 @@ TARGETS: dict[str, Target] = {
         # 256 KB, less 6 KB stack of vector functions and 2 KB of the API.
         Target(
             "ascend950", npu_arch=3510, vector_cores=64, ub_bytes=248 * _KIB, ub_reserved_bytes=0,
-            socs=("ascend950", "ascend910_95"),
+            socs=("ascend950", "ascend910_95"), vector_waits=True,
         ),
     )
 }  # fmt: skip

@@ -134,7 +134,7 @@ TWIN_OUTLINE void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, con
   twin::Walk d{dst.View().address, sizeof(T), params.dstBlkStride, params.dstRepStride};
   twin::Touch(call, "dst", true, dst.View(), d, lanes);
   constexpr uint64_t taken = 8 * sizeof(T);
-  twin::CheckRepeats(call, "src", repeats, twin::RepeatedOf(d), {src.View().address, taken, taken});
+  twin::CheckRepeats(call, "src", repeats, twin::RepeatedOf(d, lanes), {src.View().address, taken, taken});
   if (!call.Issue(repeats)) return;
   const T* a = twin::As<T>(call.core.ub + src.View().address);
   for (uint32_t r = 0; r < repeats; ++r)

@@ -138,19 +138,23 @@ struct Repeated {
   uint64_t At(uint64_t repeat) const { return base + repeat * step; }
 };
 
-inline Repeated RepeatedOf(const Walk& walk) {
-  return {walk.base, walk.repeatStride * 32ull, 7ull * walk.blockStride * 32 + 32};
+inline Repeated RepeatedOf(const Walk& walk, const Lanes& lanes) {
+  uint32_t last = lanes.perRepeat;
+  while (last && !lanes.total && !lanes.Active(0, last - 1)) --last;
+  return {walk.base, walk.repeatStride * 32ull, last ? walk.At(0, last - 1) + walk.width - walk.base : 0};
 }
 
 // A result that is shorter than what it is made from may lie in its place, as long as no repeat reads what an earlier
 // one wrote.
 inline void CheckRepeats(Call& call, const char* name, uint32_t repeats, const Repeated& dst, const Repeated& src) {
-  if (!repeats || dst.At(repeats - 1) + dst.bytes <= src.base || src.At(repeats - 1) + src.bytes <= dst.base) return;
+  if (!repeats || !dst.bytes || !src.bytes) return;
+  if (dst.At(repeats - 1) + dst.bytes <= src.base || src.At(repeats - 1) + src.bytes <= dst.base) return;
   for (uint32_t r = 0; r < repeats; ++r)
     for (uint32_t later = r + 1; later < repeats; ++later)
       if (dst.At(r) < src.At(later) + src.bytes && src.At(later) < dst.At(r) + dst.bytes)
         return call.Problem(false, "overlap", "repeat %u reads %s at UB [%llu, %llu), which repeat %u wrote", later,
-                            name, (unsigned long long)src.At(later), (unsigned long long)(src.At(later) + src.bytes), r);
+                            name, (unsigned long long)src.At(later),
+                            (unsigned long long)(src.At(later) + src.bytes), r);
 }
 
 // In-place is allowed where source and destination coincide; a partial overlap feeds results back into the operands.

@@ -73,7 +73,7 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
       if (any) call.Extend(to.address + r * groups.dstStride + g * groups.result, groups.result);
     }
   CheckRepeats(call, "src", lanes.repeats, {to.address, groups.dstStride, perRepeat / groups.lanes * groups.result},
-               RepeatedOf(a));
+               RepeatedOf(a, lanes));
   if (!call.Issue(lanes.repeats)) return;
   uint8_t* ub = call.core.ub;
   T overall{};

@@ -112,8 +112,8 @@ TWIN_OUTLINE void CompareLanes(const char* api, const Local<U>& dst, const Local
   uint32_t bytes = lanes.perRepeat / 8;
   call.Ub("dst", true, to.address, uint64_t(bytes) * lanes.repeats, to.low, to.high, 32);
   const Repeated written{to.address, bytes, bytes};
-  CheckRepeats(call, "src0", lanes.repeats, written, RepeatedOf(a));
-  if (src1) CheckRepeats(call, "src1", lanes.repeats, written, RepeatedOf(b));
+  CheckRepeats(call, "src0", lanes.repeats, written, RepeatedOf(a, lanes));
+  if (src1) CheckRepeats(call, "src1", lanes.repeats, written, RepeatedOf(b, lanes));
   if (!call.Issue(lanes.repeats)) return;
   for (uint32_t r = 0; r < lanes.repeats; ++r)
     for (uint32_t lane = 0; lane < lanes.perRepeat; ++lane) {
@@ -201,7 +201,7 @@ TWIN_OUTLINE void SelectLanes(const Local<T>& dst, const Local<U>& selMask, cons
   if (src1) Touch(call, "src1", false, src1->View(), b, lanes);
   Touch(call, "dst", true, dst.View(), d, lanes);
   uint64_t bytes = lanes.perRepeat / 8;
-  CheckRepeats(call, "selMask", lanes.repeats, RepeatedOf(d), {m.address, same ? 0 : bytes, bytes});
+  CheckRepeats(call, "selMask", lanes.repeats, RepeatedOf(d, lanes), {m.address, same ? 0 : bytes, bytes});
   ReserveForSelect(call, mode);
   if (!call.Issue(lanes.repeats)) return;
   uint8_t* ub = call.core.ub;

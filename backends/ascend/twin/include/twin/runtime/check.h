@@ -283,6 +283,11 @@ struct Checker {
         if (o.write != (pass == 1)) continue;
         for (uint32_t i = o.firstSpan; i < o.firstSpan + o.spans; ++i) Access(o, s.spans[i], instruction, check);
       }
+    for (int k = 0; check && k < call.count_; ++k) {
+      const Operand& o = call.operands_[k];
+      for (uint32_t i = o.firstSpan; o.space == Space::kUb && i < o.firstSpan + o.spans; ++i)
+        RememberUb(s, instruction, s.spans[i].begin, s.spans[i].end, o.write);
+    }
     return true;
   }
 

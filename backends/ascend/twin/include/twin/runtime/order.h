@@ -86,22 +86,18 @@ inline bool Safe(State& s, const Instruction& i, int pipe, uint32_t sequence, bo
   return true;
 }
 
-// Checks an access to UB against those before it and remembers it. One report for each earlier place, not each granule.
+// Checks an access to UB against those before it. One report for each earlier place, not each granule.
 inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
   uint32_t reportedWrite = 0, reportedRead = 0;
   for (uint64_t g = begin / kGranule; g * kGranule < end; ++g) {
-    Access& last = s.writes[g];
+    const Access& last = s.writes[g];
     if (last.sequence && last.begin < end && begin < last.end && last.place != reportedWrite &&
         !Safe(s, i, s.places[last.place].pipe, last.sequence, write, true, false)) {
       reportedWrite = last.place;
       ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
                  std::min<uint64_t>(end, last.end));
     }
-    if (!write) {
-      if (i.pipe == PIPE_S) continue;  // complete before anything later is issued
-      s.reads[i.pipe][g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
-      continue;
-    }
+    if (!write) continue;
     for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)}) {
       const Access& read = s.reads[p][g];
       if (read.sequence && read.begin < end && begin < read.end && read.place != reportedRead &&
@@ -111,8 +107,15 @@ inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end
                    std::min<uint64_t>(end, read.end));
       }
     }
-    last = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
   }
+}
+
+// Remembers it, once all of an instruction's accesses are checked: in place it would hide what read there before.
+inline void RememberUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
+  if (!write && i.pipe == PIPE_S) return;  // complete before anything later is issued
+  Access* known = write ? s.writes : s.reads[i.pipe];
+  for (uint64_t g = begin / kGranule; g * kGranule < end; ++g)
+    known[g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
 }
 
 // Replaces what the map knew of [begin, end).
