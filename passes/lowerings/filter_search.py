@@ -121,8 +121,8 @@ class ThresholdSearch:
         return self._chunks(survivors), floor
 
     def _bracket(self, sample: ir.Value | None, k: ir.Value, enabled: ir.Value):
-        """By its rank in the sample: a value that the k-th largest is hardly below, one that it is still less below, and two
-        that it is probably between."""
+        """By its rank in the sample: a value that the k-th largest is hardly below, one that it is still less below, one
+        that it is hardly above, and one near it."""
         b, off = self.b, (self.b.f32(NEG_INF), self.b.f32(float("inf")))
         if sample is None:
             return off[0], off[0], (off[1], off[0])
@@ -143,7 +143,7 @@ class ThresholdSearch:
             value = self._extract(ranked, b.select(exists, place, b.index(0)), name)
             return b.select(exists, value, off[deviations < 0], name)
 
-        return at(_SIGMAS, "bound"), at(2 * _SIGMAS, "lower_bound"), (at(-1.5, "upper_pivot"), at(1.5, "lower_pivot"))
+        return at(_SIGMAS, "bound"), at(2 * _SIGMAS, "lower_bound"), (at(-_SIGMAS, "upper_pivot"), at(0.0, "middle_pivot"))
 
     # -- top-p --------------------------------------------------------------------------------------------------
 
