@@ -84,10 +84,16 @@ class Program:
         return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
 
     def _run(
-        self, args, kwargs, observe: Callable, trace: bool = False, cores: int | None = None, keep: Callable | None = None
+        self,
+        args,
+        kwargs,
+        observe: Callable,
+        trace: bool = False,
+        cores: int | None = None,
+        keep: Callable | None = None,
     ):
-        """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with each
-        kernel that ran, its inputs and its outputs."""
+        """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with
+        each kernel that ran, its inputs and its outputs."""
         traced, plan = self._traced, self._compiled.plan
         values = dict(enumerate(self._checked(args, kwargs)))
         kernels = {kernel.name: kernel for kernel in self.kernels}
@@ -144,20 +150,25 @@ class Program:
         return backend.explain(self.remarks)
 
     def write(
-        self, directory: str | os.PathLike, project: str = "custom_op", *, soc: str | None = None, arguments: tuple | None = None
+        self,
+        directory: str | os.PathLike,
+        project: str = "custom_op",
+        *,
+        soc: str | None = None,
+        arguments: tuple | None = None,
     ) -> Path:
         """Writes the generated project. The same program gives the same bytes.
 
         Args:
           directory: where; made if it is not there. Files of an earlier project are replaced.
-          project: "custom_op": a complete operator package, each kernel an operator `Jascend...`: `op_host/` (definition;
-            tiling and inference of shapes and dtypes, in C++), `op_kernel/`, CMake files with presets, `build.sh`, callers
-            through aclnn in `test/`, and a prototype for `msopgen`. "direct": the light project, a program a kernel that
-            launches it with `<<<>>>`, in one `.asc` file, and compares.
+          project: "custom_op": a complete operator package, each kernel an operator `Jascend...`: `op_host/`
+            (definition; tiling and inference of shapes and dtypes, in C++), `op_kernel/`, CMake files with presets,
+            `build.sh`, callers through aclnn in `test/`, and a prototype for `msopgen`. "direct": the light project, a
+            program a kernel that launches it with `<<<>>>`, in one `.asc` file, and compares.
           soc: what the toolkit calls the product, where toolkits differ: for `ascend950`, "ascend950" (the default) or
             "ascend910_95" (older ones).
-          arguments: arrays as for a call of the program. It runs on the twin, and what each kernel took and gave becomes the
-            data of its caller, in `test/data/` (direct: `data/`). None: there is no data.
+          arguments: arrays as for a call of the program. It runs on the twin, and what each kernel took and gave
+            becomes the data of its caller, in `test/data/` (direct: `data/`). None: there is no data.
         Returns: the directory.
         Raises:
           jascend.errors.Unsupported: another kind of project, or a name that no toolkit has for the product.
@@ -179,14 +190,16 @@ def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:
 
 def _write(program: Program, directory, kind: str, soc: str | None, arguments: tuple | None) -> Path:
     if kind not in project.KINDS:
-        raise Unsupported("Program.write", "project", f"must be {' or '.join(map(repr, project.KINDS))}, but is {kind!r}")
+        kinds = " or ".join(map(repr, project.KINDS))
+        raise Unsupported("Program.write", "project", f"must be {kinds}, but is {kind!r}")
     socs = target_of(program.target).socs
     soc = socs[0] if soc is None else soc
     if soc not in socs:
-        raise Unsupported("Program.write", "soc", f"must be {' or '.join(map(repr, socs))} for {program.target}, but is {soc!r}")
+        names = " or ".join(map(repr, socs))
+        raise Unsupported("Program.write", "soc", f"must be {names} for {program.target}, but is {soc!r}")
     data: dict = {}
     if arguments is not None:
-        program._run(arguments, {}, _raise_findings, keep=lambda kernel, *tensors: data.setdefault(kernel.name, tensors))
+        program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
     stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()
     if kind == "direct":

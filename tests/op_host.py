@@ -1,4 +1,4 @@
-"""The host side of generated operator projects, compiled against the stand-ins in `tests/data/op_host`, through ctypes."""
+"""The host side of generated operator projects, compiled against the stand-ins of `data/op_host`."""
 
 import ctypes
 import subprocess
@@ -35,7 +35,18 @@ class Host:
 
     def __init__(self, source: Path, library: Path):
         # Hidden, so that operators which are loaded at the same time do not share the stand-ins' registry.
-        command = [*compiler(), *WARNINGS, "-O0", "-fPIC", "-fvisibility=hidden", "-shared", "-I", str(DATA / "include"), "-o", str(library)]
+        command = [
+            *compiler(),
+            *WARNINGS,
+            "-O0",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-shared",
+            "-I",
+            str(DATA / "include"),
+            "-o",
+            str(library),
+        ]
         done = subprocess.run([*command, str(source), str(DATA / "driver.cpp")], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         self.library = ctypes.CDLL(str(library))

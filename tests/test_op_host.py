@@ -7,6 +7,7 @@ import op_host
 import pytest
 from jascend.backends.ascend.codegen import op_host as emitter
 from jascend.backends.ascend.codegen import tiling
+from jascend.backends.ascend.project import build_for_twin
 from jascend.backends.ascend.signature import Codes, Signature, Tensor, argument_names
 from op_host import FAILED, PARAM_INVALID, SUCCESS, SYSTEM_WORKSPACE, Host
 
@@ -23,7 +24,9 @@ def filtered(logits, temperature, p, k):
 
 
 def gated(x, bias, additional_bias, mask):
-    return ja.moe_gating_top_k(x, 4, bias=bias, additional_bias=additional_bias, additional_token_mask=mask, norm_type=1)
+    return ja.moe_gating_top_k(
+        x, 4, bias=bias, additional_bias=additional_bias, additional_token_mask=mask, norm_type=1
+    )
 
 
 def hashed(x, ids, table):
@@ -100,7 +103,11 @@ def test_tiling_of_any_kernel_is_that_of_python(tmp_path, parts, all_cores):
     for rows in [*range(1, 200), *map(int, rng.integers(1, 2**31, 200))]:
         cores = int(rng.integers(parts, 100))
         found = host.tiling([(rows, 8)], [(rows,)], cores)
-        expected = layout.blocks(rows, cores), list(layout.data(rows, cores).values()), layout.workspace_bytes(rows, cores)
+        expected = (
+            layout.blocks(rows, cores),
+            list(layout.data(rows, cores).values()),
+            layout.workspace_bytes(rows, cores),
+        )
         assert found == (SUCCESS, *expected[:2], expected[2] + SYSTEM_WORKSPACE, int(parts > 1))
 
 
@@ -118,7 +125,7 @@ def test_tiling_refuses(operators, capfd):
     assert host.tiling(shapes(inputs, 4), [(4,)], cores=48)[0] == FAILED
     errors = capfd.readouterr().err
     assert "JascendApplyTopKTopPApplyTopKTopP: logits needs more vector cores a row than there are (561002)" in errors
-    assert "out has another number of rows than the first input with rows (161002)" in errors
+    assert "out has not as many rows as the first input that has rows (161002)" in errors
 
 
 def test_no_rows(operators):
@@ -222,7 +229,22 @@ def test_a_kernel_for_fixed_shapes(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["f", "a_b_cd", "TopK2", "x2y", "HTTPServer", "_", "λ", "int", "a" * 500, "__a__b__", "9", "2d_3d", "A1B2", "top_2_k"],
+    [
+        "f",
+        "a_b_cd",
+        "TopK2",
+        "x2y",
+        "HTTPServer",
+        "_",
+        "λ",
+        "int",
+        "a" * 500,
+        "__a__b__",
+        "9",
+        "2d_3d",
+        "A1B2",
+        "top_2_k",
+    ],
 )
 def test_operator_types_lead_back_to_the_kernel(name):
     """CANN derives the kernel's name from the operator's type."""
@@ -239,4 +261,27 @@ def test_entry_names_of_the_documented_examples():
 
 
 def test_argument_names_that_cann_has_itself_or_that_capitals_make_equal():
-    assert argument_names(["x", "X", "stream", "Executor", "x2"]) == ["x", "X2", "streamTensor", "ExecutorTensor", "x22"]
+    assert argument_names(["x", "X", "stream", "Executor", "x2"]) == [
+        "x",
+        "X2",
+        "streamTensor",
+        "ExecutorTensor",
+        "x22",
+    ]
+
+
+def test_one_binary_serves_any_number_of_rows(operators):
+    """A kernel that was compiled for 4 rows, run on the twin with other numbers of rows and of cores."""
+    kernel, _ = operators(FILTER)
+    library = build_for_twin(kernel, "ascend910b")
+    rng = np.random.default_rng(2)
+    for rows, cores in [(1, 4), (2, 3), (7, 3), (11, 4)]:
+        logits = rng.normal(size=(rows, 300)).astype(np.float32)
+        temperature, p = np.ones(rows, np.float32), rng.uniform(0.2, 1, rows).astype(np.float32)
+        k = rng.integers(1, 300, rows).astype(np.int32)
+        out = np.zeros_like(logits)
+        library.launch(
+            kernel.name, [logits, temperature, p, k, out], tiling=tiling.pack(kernel.shape.data(rows, cores)),
+            blocks=kernel.shape.blocks(rows, cores), workspace_bytes=kernel.shape.workspace_bytes(rows, cores),
+        )  # fmt: skip
+        np.testing.assert_array_equal(out, ja.apply_top_k_top_p(logits, p, k))

@@ -1,4 +1,4 @@
-"""Written projects: the build configures, the aclnn callers run, names from anywhere do no harm, equal bytes each time."""
+"""Written projects: the build configures, the aclnn callers run, names from anywhere do no harm, equal bytes."""
 
 import difflib
 import json
@@ -59,7 +59,9 @@ def test_a_project_has_all_its_parts(program, project):
     names = [kernel.name for kernel in program.kernels]
     assert len(names) == 2
     per_kernel = ["op_host/{}.cpp", "op_kernel/{}.cpp", "op_kernel/{}_tiling.h", "test/{}.cpp"]
-    expected = {path.format(name) for name in names for path in per_kernel} | {f"{operator_type(name)}.json" for name in names}
+    expected = {path.format(name) for name in names for path in per_kernel} | {
+        f"{operator_type(name)}.json" for name in names
+    }
     expected |= {"CMakeLists.txt", "CMakePresets.json", "build.sh", "README.md", "op_host/CMakeLists.txt"}
     expected |= {"op_kernel/CMakeLists.txt", "test/CMakeLists.txt", "test/README.md", "test/harness.h"}
     expected |= {f"test/data/{names[0]}/{tensor}.bin" for tensor in ("logits", "k", "out")}
@@ -75,14 +77,16 @@ def test_the_same_program_gives_the_same_bytes(program, project, tmp_path):
 
 @pytest.mark.parametrize(("soc", "spelled"), [(None, "ascend950"), ("ascend910_95", "ascend910_95")])
 def test_names_that_toolkits_give_a_product(tmp_path, soc, spelled):
-    program = ja.compile(lambda x, k: ja.apply_top_k_top_p(x, k=k), shape(4, 300), shape(4, dtype=np.int32), target="ascend950")
+    program = ja.compile(
+        lambda x, k: ja.apply_top_k_top_p(x, k=k), shape(4, 300), shape(4, dtype=np.int32), target="ascend950"
+    )
     written = files(program.write(tmp_path, soc=soc))
     presets = json.loads(written["CMakePresets.json"])
     assert presets["configurePresets"][0]["cacheVariables"]["ASCEND_COMPUTE_UNIT"] == spelled
     assert f'.AddConfig("{spelled}")' in written["op_host/jascend_lambda_apply_top_k_top_p.cpp"].decode()
 
 
-# -- the build ------------------------------------------------------------------------------------------------------------
+# -- the build --------------------------------------------------------------------------------------------------------
 
 
 def configure(source, build, *options, **environment):
@@ -129,7 +133,7 @@ def test_presets_and_build_script(project, tmp_path):
     assert done.returncode != 0 and "CANN is missing" in done.stderr
 
 
-# -- callers --------------------------------------------------------------------------------------------------------------
+# -- callers ----------------------------------------------------------------------------------------------------------
 
 _FAKE = """
 #include <cstdio>
@@ -164,24 +168,40 @@ aclnnStatus aclnn@operator@(void *workspace, uint64_t workspaceSize, aclOpExecut
 
 
 def run_caller(project, kernel, build, *, outputs=None, workspace=64, status=0, arguments=()):
-    """Builds and runs a kernel's caller. The operator, in place of the one that CANN builds, copies files to its outputs."""
+    """Builds and runs a kernel's caller. The operator, in place of CANN's build of it, copies files to its outputs."""
     signature, operator = kernel.signature, operator_type(kernel.name)
     parameters = ", ".join(f"const aclTensor *t{i}" for i in range(len(kernel.parameters)))
     tail = "uint64_t *workspaceSize, aclOpExecutor **executor"
     build.mkdir()
     (build / f"aclnn_{kernel.name}.h").write_text(
-        f'#pragma once\n#include "aclnn/acl_meta.h"\naclnnStatus aclnn{operator}GetWorkspaceSize({parameters}, {tail});\n'
-        f"aclnnStatus aclnn{operator}(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);\n"
+        '#pragma once\n#include "aclnn/acl_meta.h"\n'
+        f"aclnnStatus aclnn{operator}GetWorkspaceSize({parameters}, {tail});\n"
+        f"aclnnStatus aclnn{operator}(void *, uint64_t, aclOpExecutor *, aclrtStream);\n"
     )
     given = range(len(signature.inputs), len(kernel.parameters))
     paths = outputs or [project / f"test/data/{kernel.name}/{tensor.name}.bin" for tensor in signature.outputs]
-    values = {"kernel": kernel.name, "operator": operator, "parameters": parameters, "workspace": workspace, "status": status}
+    values = {
+        "kernel": kernel.name,
+        "operator": operator,
+        "parameters": parameters,
+        "workspace": workspace,
+        "status": status,
+    }
     outputs = ", ".join(f"t{i}" for i in given)
     quoted = ", ".join(f'"{path}"' for path in paths)
     (build / "fake.cpp").write_text(fill(_FAKE, outputs=outputs, files=quoted, **values))
     sources = [project / "test" / f"{kernel.name}.cpp", op_host.DATA / "runtime.cpp", build / "fake.cpp"]
     warnings = [flag for flag in op_host.WARNINGS if flag != "-Wextra"] + ["-Wextra", "-Wno-unused-parameter"]
-    command = [*compiler(), *warnings, "-I", str(op_host.DATA / "include"), "-I", str(build), "-o", str(build / "caller")]
+    command = [
+        *compiler(),
+        *warnings,
+        "-I",
+        str(op_host.DATA / "include"),
+        "-I",
+        str(build),
+        "-o",
+        str(build / "caller"),
+    ]
     done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return subprocess.run([str(build / "caller"), *arguments], cwd=project / "test", capture_output=True, text=True)
@@ -230,7 +250,7 @@ def test_four_bit_elements_lie_in_pairs_the_first_one_low():
     assert aclnn.memory(np.array([1, -1, 7], ml_dtypes.int4)) == bytes([0xF1, 0x07])
 
 
-# -- the light project ----------------------------------------------------------------------------------------------------
+# -- the light project ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +260,11 @@ def light(program, tmp_path_factory):
 
 def test_a_light_project_has_all_its_parts(program, light):
     names = [kernel.name for kernel in program.kernels]
-    expected = {f"{name}{end}" for name in names for end in (".asc", "_tiling.h")} | {"CMakeLists.txt", "README.md", "harness.h"}
+    expected = {f"{name}{end}" for name in names for end in (".asc", "_tiling.h")} | {
+        "CMakeLists.txt",
+        "README.md",
+        "harness.h",
+    }
     expected |= {f"data/{names[0]}/{tensor}.bin" for tensor in ("logits", "k", "out")}
     expected |= {f"data/{names[1]}/{tensor}.bin" for tensor in ("x", "bias", "y", "expertIdx")}
     assert {name for name in files(light) if not name.startswith("ir/")} == expected
@@ -249,7 +273,7 @@ def test_a_light_project_has_all_its_parts(program, light):
 
 @pytest.mark.parametrize("cores_wait", [False, True])
 def test_kernels_for_a_direct_launch(cores_wait):
-    """The text is the same, but for the entry, the tiling data by value, and the workspace, which is all the kernel's."""
+    """The text is the same, but for the entry, the tiling data by value, and the workspace, all the kernel's."""
     arguments = (shape(1, 128256), shape(1, dtype=np.int32)) if cores_wait else SPECS[:2]
     (kernel,) = ja.compile(lambda x, k: ja.apply_top_k_top_p(x, k=k), *arguments).kernels
     assert kernel.cores_wait == cores_wait
@@ -313,17 +337,29 @@ def test_programs_with_a_direct_launch(program, light, tmp_path):
             files=", ".join(f'"data/{kernel.name}/{tensor.name}.bin"' for tensor in signature.outputs),
         )  # fmt: skip
         host = (light / f"{kernel.name}.asc").read_text().partition(direct.MARK)[2]
-        host, launches = re.subn(rf"{kernel.name}<<<(.*), (.*), (.*)>>>\(", rf"Launch(\1, \2, \3);\n    {kernel.name}(", host)
+        host, launches = re.subn(
+            rf"{kernel.name}<<<(.*), (.*), (.*)>>>\(", rf"Launch(\1, \2, \3);\n    {kernel.name}(", host
+        )
         assert launches == 1
         source = tmp_path / f"{kernel.name}.cpp"
         source.write_text(stub + host)
-        command = [*compiler(), *op_host.WARNINGS, "-Wno-unused-parameter", "-I", str(op_host.DATA / "include"), "-I", str(light)]
+        command = [
+            *compiler(),
+            *op_host.WARNINGS,
+            "-Wno-unused-parameter",
+            "-I",
+            str(op_host.DATA / "include"),
+            "-I",
+            str(light),
+        ]
         command += ["-o", str(tmp_path / kernel.name), str(source), str(op_host.DATA / "runtime.cpp")]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         done = subprocess.run([str(tmp_path / kernel.name)], cwd=light, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        launched = " ".join(map(str, (kernel.blocks, *kernel.tiling.values())))  # the product has 48 cores, as the stand-in
+        launched = " ".join(
+            map(str, (kernel.blocks, *kernel.tiling.values()))
+        )  # the product has 48 cores, as the stand-in
         assert done.stdout.splitlines()[0] == launched
         assert done.stdout.splitlines()[-1] == f"{kernel.name}: pass"
 
@@ -334,7 +370,7 @@ def test_cmake_of_a_light_project_says_what_is_missing(light, tmp_path):
     assert done.returncode != 0 and "CANN is missing" in done.stderr
 
 
-# -- names from anywhere --------------------------------------------------------------------------------------------------
+# -- names from anywhere ----------------------------------------------------------------------------------------------
 
 _HOSTILE = "end\\\n#error injected\n"
 
@@ -343,8 +379,8 @@ def test_hostile_names(tmp_path):
     """A file, a function and arguments whose names would end a comment, a string or a statement."""
     path = f"/tmp/{_HOSTILE}; rm -rf ${{HOME}}\"')/* @kernel@.py"
     names = {"path": path}
-    exec(compile("def f(Executor, workspace_size):\n  return ja.apply_top_k_top_p(Executor / 2, k=workspace_size)", path, "exec"),
-         {"ja": ja}, names)  # fmt: skip
+    text = "def f(Executor, workspace_size):\n  return ja.apply_top_k_top_p(Executor / 2, k=workspace_size)"
+    exec(compile(text, path, "exec"), {"ja": ja}, names)
     function = names["f"]
     function.__name__ = f'x"; system("true"); //{_HOSTILE}'
     program = ja.compile(function, shape(4, 300), shape(4, dtype=np.int32))

@@ -24,8 +24,9 @@ from .targets import Target
 KINDS = ("custom_op", "direct")
 
 _MSOPGEN_TYPES = {
-    "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8", "uint8": "uint8", "int16": "int16",
-    "int32": "int32", "int64": "int64", "bool": "bool", "int4": "int4", "float4_e2m1fn": "float4_e2m1",
+    "float32": "float", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8",
+    "uint8": "uint8", "int16": "int16", "int32": "int32", "int64": "int64", "bool": "bool",
+    "int4": "int4", "float4_e2m1fn": "float4_e2m1",
     "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2", "float8_e8m0fnu": "float8_e8m0",
 }  # fmt: skip
 
@@ -43,8 +44,8 @@ def write(
     soc: str,
     data: Data,
 ) -> Path:
-    """Writes a custom operator project: `op_host/`, `op_kernel/`, the build, callers in `test/`, a prototype for msopgen an
-    operator, `ir/` (the IR after each stage) and a README. The same program gives the same bytes."""
+    """Writes a custom operator project: `op_host/`, `op_kernel/`, the build, callers in `test/`, a prototype for
+    msopgen an operator, `ir/` (the IR after each stage) and a README. The same program gives the same bytes."""
     calls = _calls(kernels)
     files: dict[str, str | bytes] = {}
     for kernel in kernels:
@@ -62,9 +63,15 @@ def write(
 
 
 def write_direct(
-    directory: Path, kernels: Sequence[Kernel], stages: Mapping[str, str], target: Target, explanation: str, *, data: Data
+    directory: Path,
+    kernels: Sequence[Kernel],
+    stages: Mapping[str, str],
+    target: Target,
+    explanation: str,
+    *,
+    data: Data,
 ) -> Path:
-    """Writes a light project: a program a kernel, which launches it with `<<<>>>`. The same program gives the same bytes."""
+    """Writes a light project: a program a kernel, which launches it with `<<<>>>`. Bytes are the same each time."""
     calls = _calls(kernels)
     programs = [(call, kernel.source, kernel.shape) for call, kernel in zip(calls, kernels)]
     files: dict[str, str | bytes] = {**direct.files(programs, target.npu_arch), **_data(calls, data), **_ir(stages)}
@@ -81,7 +88,9 @@ def _calls(kernels: Sequence[Kernel]) -> list[aclnn.Call]:
 
 
 def _data(calls: Sequence[aclnn.Call], data: Data) -> dict[str, bytes]:
-    return {path: content for c in calls if c.kernel in data for path, content in aclnn.data(c, *data[c.kernel]).items()}
+    return {
+        path: content for c in calls if c.kernel in data for path, content in aclnn.data(c, *data[c.kernel]).items()
+    }
 
 
 def _indented(explanation: str) -> str:
@@ -132,22 +141,22 @@ def _row(kernel: Kernel) -> str:
 _README = """\
 # Operators in Ascend C
 
-A package of custom operators for @target@, written by jascend. Its kernels have run on jascend's host twin, and its host
-code against stand-ins for CANN's headers; neither has run on a device.
+A package of custom operators for @target@, written by jascend. Its kernels have run on jascend's host twin, and its
+host code against stand-ins for CANN's headers; neither has run on a device.
 
 | operator | kernel | rows | cores | tiling data | workspace |
 |---|---|---|---|---|---|
 @kernels@
 
-Cores, tiling data and workspace are those of the launch that was compiled; `op_host/` computes them for each call, from its
-rows and the vector cores that there are.
+Cores, tiling data and workspace are those of the launch that was compiled; `op_host/` computes them for each call, from
+its rows and the vector cores that there are.
 
 - `op_host/`: each operator's definition, tiling, and inference of shapes and dtypes
 - `op_kernel/`: the kernels
 - `CMakeLists.txt`, `CMakePresets.json`, `build.sh`: the build of the package; it needs CANN
 - `test/`: a program an operator that calls it through aclnn and compares; see `test/README.md`
-- `*.json`: prototypes, from which `msopgen gen -i <file> -c ai_core-@soc@ -lan cpp -out <directory>` makes a project for a
-  toolkit that this one does not suit
+- `*.json`: prototypes, from which `msopgen gen -i <file> -c ai_core-@soc@ -lan cpp -out <directory>` makes a project
+  for a toolkit that this one does not suit
 - `ir/`: the IR after each stage of the compiler
 
 Where CANN is installed and its `set_env.sh` sourced:
@@ -190,7 +199,9 @@ def _built(name: str, source: str, tiling_file: str, tiling_header: str, target:
     directory.mkdir(parents=True, exist_ok=True)
     _replace(directory / tiling_file, tiling_header)
     _replace(directory / f"{name}.cpp", source)
-    return twin.build(directory / f"{name}.cpp", include_dirs=(directory,), target=target, follow=_HELPER.findall(source))
+    return twin.build(
+        directory / f"{name}.cpp", include_dirs=(directory,), target=target, follow=_HELPER.findall(source)
+    )
 
 
 def build_for_twin(kernel: Kernel, target: str):

@@ -113,11 +113,11 @@ def argument_names(names: Sequence[str]) -> list[str]:
     return chosen
 
 
-# -- which arguments lead -------------------------------------------------------------------------------------------------
+# -- which arguments lead ---------------------------------------------------------------------------------------------
 
 
 def _leading(op: ir.OpView) -> frozenset[int]:
-    """Numbers of the kernel's arguments whose leading dimension is the rows; none where a kernel is for fixed shapes."""
+    """Numbers of the kernel's arguments whose leading dimension is the rows; none for kernels of fixed shapes."""
     row_wise = _ROW_WISE.get(op.operation.name, ())
     meanings: dict[tuple[int, int], set[bool]] = {}
     for operand in ASCEND.by_name[op.operation.name].operands:
@@ -156,7 +156,7 @@ def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int]]:
                 yield from _places(source, number)
 
 
-# -- which error a wrong argument is --------------------------------------------------------------------------------------
+# -- which error a wrong argument is ----------------------------------------------------------------------------------
 
 
 class _Probe:
@@ -169,7 +169,9 @@ class _Probe:
         self.values = {operand.name: getattr(op, operand.name) for operand in definition.operands}
         self.operands = {name: shaped(value) for name, value in self.values.items()}
         self.attributes: dict[str, Any] = {
-            attribute.name: getattr(op, attribute.name) for attribute in definition.attributes if attribute.name in accepted
+            attribute.name: getattr(op, attribute.name)
+            for attribute in definition.attributes
+            if attribute.name in accepted
         }
         self.row_wise = _ROW_WISE.get(op.operation.name, ())
 
@@ -181,7 +183,7 @@ class _Probe:
         return None
 
     def codes(self, argument: ir.Value) -> Codes:
-        """The codes for an argument that is an operand; what feeds the work before an operand is no concern of the rule."""
+        """The codes for an argument that is an operand; what feeds the work before one is no concern of the rule."""
         name = next((name for name, value in self.values.items() if value is not None and value == argument), None)
         if name is None:
             return Codes()

@@ -1,7 +1,7 @@
 """Callers of the built operators: a program an operator that runs it through aclnn and compares with what is expected.
 
-aclnn calls an operator in two phases: `aclnn<Type>GetWorkspaceSize` checks the arguments and says how much scratch memory
-the call needs, `aclnn<Type>` starts it. The headers of both are written by CANN when it builds the package.
+aclnn calls an operator in two phases: `aclnn<Type>GetWorkspaceSize` checks the arguments and says how much scratch
+memory the call needs, `aclnn<Type>` starts it. The headers of both are written by CANN when it builds the package.
 """
 
 from __future__ import annotations
@@ -242,7 +242,8 @@ struct Description {
 // A tensor on the device.
 class Tensor {
 public:
-    Tensor(const Description &description, const std::vector<uint8_t> &bytes) : size_(bytes.size()), memory_(bytes.size())
+    Tensor(const Description &description, const std::vector<uint8_t> &bytes)
+        : size_(bytes.size()), memory_(bytes.size())
     {
         if (size_ > 0) {
             Check(aclrtMemcpy(memory_.get(), size_, bytes.data(), size_, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
@@ -252,8 +253,8 @@ public:
         for (size_t i = dims.size(); i > 1; --i) {
             strides[i - 2] = strides[i - 1] * dims[i - 1];
         }
-        tensor_ = aclCreateTensor(dims.data(), dims.size(), description.dtype, strides.data(), 0, ACL_FORMAT_ND, dims.data(),
-                                  dims.size(), memory_.get());
+        tensor_ = aclCreateTensor(dims.data(), dims.size(), description.dtype, strides.data(), 0, ACL_FORMAT_ND,
+                                  dims.data(), dims.size(), memory_.get());
         Check(tensor_ == nullptr ? -1 : 0, "aclCreateTensor");
     }
     Tensor(const Tensor &) = delete;
@@ -321,7 +322,8 @@ inline bool Compare(const Description &output, const std::vector<uint8_t> &actua
         if (!same && isFloat) {
             const float x = ToFloat(a, output.dtype), y = ToFloat(e, output.dtype);
             same = (std::isnan(x) && std::isnan(y)) || x == y ||
-                   (std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) <= tolerance * std::fmax(std::fabs(y), 1e-6F));
+                   (std::isfinite(x) && std::isfinite(y) &&
+                    std::fabs(x - y) <= tolerance * std::fmax(std::fabs(y), 1e-6F));
         }
         if (!same) {
             first = different == 0 ? i : first;
@@ -329,7 +331,8 @@ inline bool Compare(const Description &output, const std::vector<uint8_t> &actua
         }
     }
     if (different > 0) {
-        std::printf("%s: %zu of %zu differ, the first at %zu\\n", output.name.c_str(), different, expected.size() / width, first);
+        const size_t all = expected.size() / width;
+        std::printf("%s: %zu of %zu differ, the first at %zu\\n", output.name.c_str(), different, all, first);
     } else {
         std::printf("%s: same\\n", output.name.c_str());
     }
@@ -348,13 +351,13 @@ set(CMAKE_CXX_STANDARD 17)
 set(vendor_name "jascend" CACHE STRING "the vendor that the package was built for")
 set(cann "$ENV{ASCEND_HOME_PATH}")
 if(NOT EXISTS "${cann}/include/acl/acl.h")
-    message(FATAL_ERROR "CANN is missing: there is no '${cann}/include/acl/acl.h'. Install the toolkit and source its set_env.sh, "
-        "which sets ASCEND_HOME_PATH.")
+    message(FATAL_ERROR "CANN is missing: there is no '${cann}/include/acl/acl.h'. Install the toolkit and source "
+        "its set_env.sh, which sets ASCEND_HOME_PATH.")
 endif()
 set(package "$ENV{ASCEND_OPP_PATH}/vendors/${vendor_name}/op_api" CACHE PATH "op_api of the installed package")
 if(NOT IS_DIRECTORY "${package}/include")
-    message(FATAL_ERROR "The operators are missing: there is no '${package}/include'. Run ../build.sh and install the package, "
-        "or pass -Dpackage=<path>/vendors/${vendor_name}/op_api.")
+    message(FATAL_ERROR "The operators are missing: there is no '${package}/include'. Run ../build.sh and install "
+        "the package, or pass -Dpackage=<path>/vendors/${vendor_name}/op_api.")
 endif()
 
 set(kernels
@@ -377,6 +380,6 @@ A program an operator: it runs the operator on the tensors in `data/` and compar
     cmake -S . -B build && cmake --build build
 @kernels@
 
-`data/` holds one call's tensors an operator, as the device has them: inputs, and outputs as jascend's host twin gave them.
-`program.write(directory, arguments=...)` writes it; without arguments there is none.
+`data/` holds one call's tensors an operator, as the device has them: inputs, and outputs as jascend's host twin gave
+them. `program.write(directory, arguments=...)` writes it; without arguments there is none.
 """

@@ -1,7 +1,7 @@
 """The build of a custom operator project: CMake files, presets and build script.
 
-The functions `npu_op_*` come with CANN (`find_package(ASC)`); what they take is in the Ascend C guide's page on the CMake
-functions of operator projects. A configuration without CANN stops with a message that says what is missing.
+The functions `npu_op_*` come with CANN (`find_package(ASC)`); what they take is in the Ascend C guide's page on
+the CMake functions of operator projects. A configuration without CANN stops with a message that says what is missing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ set(vendor_name "jascend" CACHE STRING "the directory under vendors/ that the pa
 set(ASCEND_CANN_PACKAGE_PATH "$ENV{ASCEND_HOME_PATH}" CACHE PATH "where CANN is installed")
 
 if(NOT IS_DIRECTORY "${ASCEND_CANN_PACKAGE_PATH}")
-    message(FATAL_ERROR "CANN is missing: '${ASCEND_CANN_PACKAGE_PATH}' is no directory. Install the toolkit and source its "
-        "set_env.sh, which sets ASCEND_HOME_PATH, or pass -DASCEND_CANN_PACKAGE_PATH=<directory>.")
+    message(FATAL_ERROR "CANN is missing: '${ASCEND_CANN_PACKAGE_PATH}' is no directory. Install the toolkit and "
+        "source its set_env.sh, which sets ASCEND_HOME_PATH, or pass -DASCEND_CANN_PACKAGE_PATH=<directory>.")
 endif()
 find_package(ASC QUIET HINTS
     "${ASCEND_CANN_PACKAGE_PATH}/compiler/tikcpp/ascendc_kernel_cmake"

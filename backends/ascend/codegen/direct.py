@@ -1,9 +1,9 @@
 """The light project: a program a kernel in one `.asc` file that launches it with `<<<>>>`.
 
-The kernel is the same text, but for what a package's build provides: the tiling data is an argument, passed by value, not
-read by the macros of a package; the entry says in its qualifiers that it runs on vector cores, and that they wait for each
-other where they do. Sources: the Ascend C guide's pages on qualifiers (`__vector__`, `__mix__(0, 1)`, `__schedmode__(1)`), on
-SyncAll, and its samples of `.asc` files.
+The kernel is the same text, but for what a package's build provides: the tiling data is an argument, passed by value,
+not read by the macros of a package; the entry says in its qualifiers that it runs on vector cores, and that they wait
+for each other where they do. Sources: the Ascend C guide's pages on qualifiers (`__vector__`, `__mix__(0, 1)`,
+`__schedmode__(1)`), on SyncAll, and its samples of `.asc` files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def kernel_text(source: str, kernel: str, cores_wait: bool) -> str:
     entry = re.compile(rf'extern "C" __global__ __aicore__ void {kernel}\(.*?GM_ADDR tiling\)', re.DOTALL)
     (head,) = entry.findall(source)
     qualifiers = "__schedmode__(1) __global__ __mix__(0, 1)" if cores_wait else "__global__ __vector__"
-    direct = head.replace('extern "C" __global__ __aicore__', qualifiers).replace("GM_ADDR tiling)", f"{struct} tilingData)")
+    direct = head.replace('extern "C" __global__ __aicore__', qualifiers).replace(
+        "GM_ADDR tiling)", f"{struct} tilingData)"
+    )
     text = source.replace(head, direct)
     macros = r"    (?:KERNEL_TASK_TYPE_DEFAULT|REGISTER_TILING_DEFAULT|GET_TILING_DATA_WITH_STRUCT)\(.*\);\n"
     # A direct launch has no memory of the system's in front of the workspace.
@@ -56,7 +58,9 @@ def emit(call: aclnn.Call, source: str, shape: tiling.Shape) -> str:
     signature, kernel = call.signature, call.kernel
     cores_wait = "SyncAll();" in source
     launch, core, row = shape.scratch
-    fields = "\n".join(f"    data.{tiling.camel(name)} = static_cast<uint32_t>({_FIELDS[name]});" for name in shape.fields)
+    fields = "\n".join(
+        f"    data.{tiling.camel(name)} = static_cast<uint32_t>({_FIELDS[name]});" for name in shape.fields
+    )
     arguments = [f"inputs[{i}]->get()" for i in range(len(signature.inputs))]
     arguments += [f"outputs[{i}]->get()" for i in range(len(signature.outputs))]
     program = fill(
@@ -70,7 +74,12 @@ def emit(call: aclnn.Call, source: str, shape: tiling.Shape) -> str:
     return f"{kernel_text(source, kernel, cores_wait)}\n{program}"
 
 
-_FIELDS = {"rows_per_core": "rows / groups", "rows_per_group": "rows / groups", "extra_rows": "rows % groups", "rows": "rows"}
+_FIELDS = {
+    "rows_per_core": "rows / groups",
+    "rows_per_group": "rows / groups",
+    "extra_rows": "rows % groups",
+    "rows": "rows",
+}
 
 _DEVICE_ARRAY = """\
 // An array on the device.
@@ -101,7 +110,9 @@ private:
 
 MARK = "// -- on the host: runs the kernel on the data in data/, and compares. Usage: ./<program> [device] --"
 
-_PROGRAM = f"{MARK}\n" + """
+_PROGRAM = (
+    f"{MARK}\n"
+    + """
 #include <algorithm>
 
 #include "harness.h"
@@ -119,7 +130,8 @@ int main(int argc, char **argv)
     };
     std::vector<std::unique_ptr<harness::Array>> inputs, outputs;
     for (const harness::Description &input : inputDescriptions) {
-        inputs.push_back(std::make_unique<harness::Array>(harness::ReadFile(directory + input.name + ".bin", input.Bytes())));
+        const std::vector<uint8_t> bytes = harness::ReadFile(directory + input.name + ".bin", input.Bytes());
+        inputs.push_back(std::make_unique<harness::Array>(bytes));
     }
     for (const harness::Description &output : outputDescriptions) {
         outputs.push_back(std::make_unique<harness::Array>(output.Filled()));
@@ -136,7 +148,8 @@ int main(int argc, char **argv)
     const int64_t blocks = groups * parts;
     @struct@ data = {};
 @fields@
-    const harness::Memory workspace(static_cast<size_t>(INT64_C(@launch_bytes@) + INT64_C(@core_bytes@) * blocks + INT64_C(@row_bytes@) * rows));
+    const int64_t scratch = INT64_C(@launch_bytes@) + INT64_C(@core_bytes@) * blocks + INT64_C(@row_bytes@) * rows;
+    const harness::Memory workspace(static_cast<size_t>(scratch));
 
     @kernel@<<<static_cast<uint32_t>(blocks), nullptr, session.stream()>>>(
         @arguments@,
@@ -153,6 +166,7 @@ int main(int argc, char **argv)
     return same ? 0 : 1;
 }
 """
+)
 
 _CMAKE = """\
 # Programs that launch kernels with <<<>>>: `cmake -S . -B build && cmake --build build`, then ./build/<kernel>.
@@ -164,8 +178,8 @@ find_package(ASC QUIET HINTS
     "$ENV{ASCEND_HOME_PATH}/tools/tikcpp/ascendc_kernel_cmake"
     "$ENV{ASCEND_HOME_PATH}")
 if(NOT ASC_FOUND)
-    message(FATAL_ERROR "CANN is missing: '$ENV{ASCEND_HOME_PATH}' has no CMake modules for the language ASC (find_package(ASC)). "
-        "Install the toolkit and source its set_env.sh, which sets ASCEND_HOME_PATH.")
+    message(FATAL_ERROR "CANN is missing: '$ENV{ASCEND_HOME_PATH}' has no CMake modules for the language ASC "
+        "(find_package(ASC)). Install the toolkit and source its set_env.sh, which sets ASCEND_HOME_PATH.")
 endif()
 project(jascend_kernels LANGUAGES ASC CXX)
 
@@ -182,8 +196,8 @@ endforeach()
 README = """\
 # Kernels in Ascend C
 
-Kernels for @target@, written by jascend, each with a program that launches it with `<<<>>>` and compares. The kernels have
-run on jascend's host twin, the programs against stand-ins for CANN's headers; neither has run on a device.
+Kernels for @target@, written by jascend, each with a program that launches it with `<<<>>>` and compares. The kernels
+have run on jascend's host twin, the programs against stand-ins for CANN's headers; neither has run on a device.
 
 Where CANN is installed and its `set_env.sh` sourced:
 

@@ -37,26 +37,33 @@ def entry_name(operator: str) -> str:
 
 def emit(kernel: str, signature: Signature, shape: tiling.Shape, *, soc: str, cores_wait: bool) -> str:
     """The C++ source. `cores_wait`: whether the kernel's cores wait for each other; then all must run at once."""
+    launch, core, row = shape.scratch
     values = {
         "operator": operator_type(kernel), "kernel": kernel, "soc": soc, "struct": tiling.struct_name(kernel),
         "inputs": _table(signature.inputs), "outputs": _table(signature.outputs),
         "rows": _ANY_ROWS if signature.any_rows else fill(_FIXED_ROWS, rows=signature.rows),
         "empty": fill(_EMPTY, code=_CODES[signature.empty]) if signature.empty else "",
-        "parts": shape.parts, "launch_bytes": shape.scratch[0], "core_bytes": shape.scratch[1], "row_bytes": shape.scratch[2],
+        "parts": shape.parts, "launch_bytes": launch, "core_bytes": core, "row_bytes": row,
         "about": "\n".join(f"// {line}" for line in shape.about.splitlines()),
         "groups": "most" if shape.all_cores else "std::max<int64_t>(1, std::min(rows, most))",
         "fields": "\n".join(f"    data->{tiling.camel(name)} = {_FIELDS[name]};" for name in shape.fields),
         "schedule": _SCHEDULE if cores_wait else "",
         "definition": "\n".join(
-            f'        this->{kind}("{tensor.name}")\n            .ParamType(REQUIRED)\n            .DataType({{ge::DT_{DTYPES[tensor.dtype]}}})\n'
-            "            .Format({ge::FORMAT_ND})\n            .UnknownShapeFormat({ge::FORMAT_ND})"
-            + ("\n            .AutoContiguous();" if kind == "Input" else ";")
-            for kind, tensors in (("Input", signature.inputs), ("Output", signature.outputs))
+            fill(_PARAMETER, kind=kind, name=tensor.name, dtype=DTYPES[tensor.dtype], more=more)
+            for kind, tensors, more in (("Input", signature.inputs, _CONTIGUOUS), ("Output", signature.outputs, ""))
             for tensor in tensors
         ),
     }  # fmt: skip
     return fill(_SOURCE, **values)
 
+
+_PARAMETER = """\
+        this->@kind@("@name@")
+            .ParamType(REQUIRED)
+            .DataType({ge::DT_@dtype@})
+            .Format({ge::FORMAT_ND})
+            .UnknownShapeFormat({ge::FORMAT_ND})@more@;"""
+_CONTIGUOUS = "\n            .AutoContiguous()"
 
 _FIELDS = {
     "rows_per_core": "static_cast<uint32_t>(rows / groups)",
@@ -73,7 +80,9 @@ def _table(tensors: tuple[Tensor, ...]) -> str:
     for tensor in tensors:
         dims = ", ".join("kRows" if dim is None else str(dim) for dim in tensor.dims)
         codes = ", ".join(_CODES[code] for code in vars(tensor.codes).values())
-        lines.append(f'    {{"{tensor.name}", ge::DT_{DTYPES[tensor.dtype]}, {len(tensor.dims)}, {{{dims}}}, {codes}}},')
+        lines.append(
+            f'    {{"{tensor.name}", ge::DT_{DTYPES[tensor.dtype]}, {len(tensor.dims)}, {{{dims}}}, {codes}}},'
+        )
     return "\n".join(lines)
 
 
@@ -175,7 +184,7 @@ ge::graphStatus CheckSizes(const Tensor &tensor, const gert::Shape &shape, int64
         if (size == expected || size == kUnknown || expected == kUnknown) {
             continue;
         }
-        return isRows ? Refuse(tensor.rowsCode, tensor.name, "has another number of rows than the first input with rows")
+        return isRows ? Refuse(tensor.rowsCode, tensor.name, "has not as many rows as the first input that has rows")
                       : Refuse(tensor.sizeCode, tensor.name, "has a size that the kernel was not compiled for");
     }
     return ge::GRAPH_SUCCESS;
@@ -253,8 +262,8 @@ static ge::graphStatus TilingFunc(gert::TilingContext *context)
         return ge::GRAPH_FAILED;
     }
 @fields@
-    workspace[0] = static_cast<size_t>(INT64_C(@launch_bytes@) + INT64_C(@core_bytes@) * blocks + INT64_C(@row_bytes@) * rows) +
-                   platform.GetLibApiWorkSpaceSize();@schedule@
+    const int64_t scratch = INT64_C(@launch_bytes@) + INT64_C(@core_bytes@) * blocks + INT64_C(@row_bytes@) * rows;
+    workspace[0] = static_cast<size_t>(scratch) + platform.GetLibApiWorkSpaceSize();@schedule@
     return context->SetBlockDim(static_cast<uint32_t>(blocks));
 }
 

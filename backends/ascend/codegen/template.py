@@ -13,4 +13,3 @@ def fill(template: str, **values: object) -> str:
     if unused:
         raise KeyError(f"the template has no place for {', '.join(sorted(unused))}")
     return _PLACE.sub(lambda place: str(values[place.group(1)]), template)
-
