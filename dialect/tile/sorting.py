@@ -157,6 +157,7 @@ SORTING = (
         "compress",
         "Packs the elements under the mask to the front, in order; the rest is unspecified.",
         operands=(Operand("x", "tensor", "N elements of 16 or 32 bits"), Operand("mask", "tensor", "N x i1")),
+        attributes=(Attribute("readable", "bool", "the rest is read too: something is written to it", optional=True),),
         results=(Result("value", "tensor", "N elements"), Result("kept", "index", "how many were packed")),
         verify=_verify_compress,
     ),

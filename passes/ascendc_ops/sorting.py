@@ -74,7 +74,12 @@ def unpack(low: Lowering, op: ir.Operation) -> None:
 @lowers("tile.compress")
 def compress(low: Lowering, op: ir.Operation) -> None:
     x, mask = op.operands
-    packed = low.emit("GatherMask", low.result(op), low.of(x), low.of(mask), results=[low.b.index_type])
+    result = low.result(op)
+    if op.opview.readable:
+        element = element_of(result)
+        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+        low.emit("Duplicate", result, arith.constant(element, zero, loc=low.b.loc()))
+    packed = low.emit("GatherMask", result, low.of(x), low.of(mask), results=[low.b.index_type])
     op.results[1].replace_all_uses_with(packed.kept)
 
 

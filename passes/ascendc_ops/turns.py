@@ -1,4 +1,5 @@
-"""Tiles that are loaded an iteration ahead: a loop carries the tile that its last iteration loaded.
+"""Tiles that are loaded an iteration ahead: a loop carries the tile that its last iteration loaded. The same for tiles that
+are made an iteration ahead, by any other op with the attribute `ascend.ahead`.
 
 Such a tile has one buffer of two halves that take turns. The loop carries a slot instead of the tile, 0 or 1: this
 iteration's tile is in the half `slot`, the next one's goes to the half `1 - slot`.
@@ -15,6 +16,7 @@ from ..builder import Builder
 if TYPE_CHECKING:
     from .lowering import Lowering
 
+AHEAD = "ascend.ahead"
 _LOADS = ("tile.load", "tile.load_rows")
 
 
@@ -34,8 +36,11 @@ def loaded_ahead(loop: ir.Operation) -> list[int]:
 
 
 def _is_only_carried(value: ir.Value) -> bool:
-    """Whether a load makes a value for nothing but being carried."""
-    return not isinstance(value.owner, ir.Block) and value.owner.name in _LOADS and len(list(value.uses)) == 1
+    """Whether a value is made for nothing but being carried, by a load or by an op that says so."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or (owner.name not in _LOADS and AHEAD not in owner.attributes):
+        return False
+    return len(list(value.uses)) == 1
 
 
 def is_loaded_ahead(value: ir.Value) -> bool:

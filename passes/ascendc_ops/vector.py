@@ -50,6 +50,12 @@ def constant(low: Lowering, op: ir.Operation) -> None:
     _splat(low, op, arith.constant(element_of(op.results[0]), value.get_splat_value(), loc=low.b.loc()))
 
 
+@lowers("tensor.empty")
+def empty(low: Lowering, op: ir.Operation) -> None:
+    """A buffer for slices that will be inserted."""
+    low.result(op)
+
+
 def _splat(low: Lowering, op: ir.Operation, scalar: ir.Value) -> None:
     """A buffer only where a user has no form that takes a scalar."""
     value = op.results[0]

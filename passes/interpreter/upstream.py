@@ -100,6 +100,12 @@ def _select(_, op, condition, a, b):
     return np.where(condition, a, b)
 
 
+@function("tensor.empty")
+def _empty(_, op):
+    tile = ir.RankedTensorType(op.results[0].type)
+    return unspecified(tile.get_dim_size(0), dtype_of(tile.element_type))
+
+
 @function("tensor.splat")
 def _splat(_, op, scalar):
     return np.full(ir.RankedTensorType(op.results[0].type).shape, scalar)

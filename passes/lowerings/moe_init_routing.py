@@ -1,38 +1,42 @@
 """`ascend.moe_init_routing` on tiles: counts by expert, one meeting of all cores, then every row is read once.
 
-`routing_order` finds the place of each pair of token and expert, `routing_rows` copies the rows there. What is left is here:
-the index of places, the counts, rows of zeros where an expert has fewer pairs than rows.
+`routing_order` finds the place of each pair of token and expert, `routing_rows` copies the rows there, and
+`routing_quantize` makes codes of them on the way. What is left is here: the index of places, the counts, rows of zeros
+where an expert has fewer pairs than rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mlir import ir
-from mlir.dialects import arith, memref
+from mlir.dialects import arith
 
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import comment, tile_type
-from .routing_order import Bases, Block, Order
-from .routing_rows import BYTES, PairRows, Rows
-from .routing_shape import Shape, shape_of, up
+from ..builder import comment
+from .routing_order import Block, Order
+from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
+from .routing_rows import BYTES, PairRows, Rows, whole_blocks
+from .routing_shape import shape_of, up
 from .row_chunks import length_of, slice_of, with_slice
 from .site import Candidate, Site
 
 SUMMARY = (
-    "Copies every token once for each of its experts, ordered by expert. Cores order their own pairs of token and expert, "
-    "tell each other how many they have of each expert, and copy the rows of their own tokens."
+    "Copies every token once for each of its experts, ordered by expert. Cores order their own pairs of token and "
+    "expert, tell each other how many they have of each expert, and copy the rows of their own tokens."
 )
 FILL = {"expanded_row_idx": -1}
 CANDIDATES = tuple(
-    Candidate(tile, lanes, load_ahead) for load_ahead in (True, False) for tile, lanes in ((32768, 2048), (16384, 1024), (4096, 512))
+    Candidate(tile, lanes, load_ahead)
+    for load_ahead in (True, False)
+    for tile, lanes in ((32768, 2048), (24576, 1024), (16384, 1024), (4096, 512))
 )  # bytes of the rows at hand, and lanes of a block of pairs
 
 _NO_QUANTIZATION, _STATIC, _DYNAMIC = -1, 0, 1
 _MOST_SLOTS = 2047  # of a token: a block of pairs holds whole tokens
 _ZEROS = 8192  # bytes that are zeroed at a time
+_PAIRS = 4  # whose codes are made at once, where they depend on the expert
+_PART = 4096  # lanes of a part of a row that is quantized in parts
 _MANY = 2048  # bytes of rows that are worth a copy of their own
 
 
@@ -44,7 +48,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
         return "is generated for a fixed number of tokens"
     if any(not isinstance(value.owner, ir.Block) for value in op.operands):
         return "takes its operands from memory: compute what goes in before, outside of what is compiled"
-    if op.quant_mode != _NO_QUANTIZATION:
+    if op.quant_mode not in (_NO_QUANTIZATION, _STATIC, _DYNAMIC):
         return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
     if _element(op.x) == "f4E2M1FN":
         return f"has no kernel for x of float4_e2m1fn on {target.name} yet"
@@ -72,7 +76,7 @@ class _Routing:
         order = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
         site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {order}")
 
-    # -- the kernel -----------------------------------------------------------------------------------------------------
+    # -- the kernel ---------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         b, s = self.b, self.shape
@@ -83,9 +87,8 @@ class _Routing:
         self.tokens = (share.operation.results[0], share.operation.results[1])
         self.order = Order(b, s, self.expert_idx)
         self.t = self.order.t
-        self.rows = self.copied()
-        self.pair_rows = PairRows(b, s, self.order.lane, self.batch(), s.limit if self.scattered else 0) if self.rows or self.scattered else None
-        self.zeros = [self.zero_tile(rows) for rows in self.rows] if s.capacity else []
+        self.plan_rows()
+        self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
         if s.alone:
             self.alone()
         else:
@@ -96,31 +99,80 @@ class _Routing:
         """Whether the index holds the pair of each row, not the row of each pair."""
         return self.op.row_idx_type == 1
 
-    def copied(self) -> list[Rows]:
-        """The rows that go as they are."""
-        outputs, found = self.site.outputs, []
-        if self.shape.size:
-            found.append(self.whole(self.x, outputs["expanded_x"], self.shape.size))
-        if self.op.scale is not None:
-            scale = self.site.producers.buffers[self.op.scale.arg_number]
-            length = 1
-            for size in ir.RankedTensorType(self.op.scale.type).shape[1:]:
-                length *= size
-            if length:
-                found.append(self.whole(scale, outputs["expanded_scale"], length))
-        return found
+    def plan_rows(self) -> None:
+        """What is read for a row, what is made of it, and what is written."""
+        s, op = self.shape, self.op
+        self.sources: list[Rows] = []
+        self.targets: list[Rows] = []
+        self.made, self.in_parts = None, False
+        if op.quant_mode == _NO_QUANTIZATION:
+            self.plan_copies()
+        elif s.size:
+            self.plan_quantization()
+        self.pair_rows = None
+        if self.sources or self.scattered:
+            each_pair = any(rows.by == "expert" for rows in self.sources)
+            limit = s.limit if self.scattered else 0
+            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch(), limit=limit, each_pair=each_pair)
 
-    def whole(self, source: ir.Value, target: ir.Value, length: int) -> Rows:
-        """Rows that are copied at once, if there is room."""
-        width = BYTES[str(ir.MemRefType(source.type).element_type)]
-        return Rows(source, target, length, min(length, self.site.candidate.tile // width))
+    def memory(self, value: ir.Value) -> ir.Value:
+        return self.site.producers.buffers[value.arg_number]
+
+    def plan_copies(self) -> None:
+        """Rows go as they are, and the scales that are given with them."""
+        op, outputs = self.op, self.site.outputs
+        copies = [(self.x, outputs["expanded_x"], self.shape.size)]
+        if op.scale is not None:
+            length = 1
+            for size in ir.RankedTensorType(op.scale.type).shape[1:]:
+                length *= size
+            copies.append((self.memory(op.scale), outputs["expanded_scale"], length))
+        for source, target, length in copies:
+            if length:
+                element = ir.MemRefType(source.type).element_type
+                columns = min(length, self.site.candidate.tile // BYTES[str(element)])
+                pitch = whole_blocks(columns, element)
+                self.sources.append(Rows(source, length, columns, pitch))
+                self.targets.append(Rows(target, length, columns, pitch))
+
+    def plan_quantization(self) -> None:
+        b, op, outputs, size = self.b, self.op, self.site.outputs, self.shape.size
+        most = self.site.candidate.tile // 2
+        pitch = pitch_of(size)
+        self.in_parts = pitch > most
+        if self.in_parts:
+            pitch = min(most, _PART)
+        columns = min(size, pitch)
+        pad = None if pitch == size else 0.0
+        self.sources.append(Rows(self.x, size, columns, pitch, pad))
+        self.targets.append(Rows(outputs["expanded_x"], size, columns, pitch))
+        if op.quant_mode == _STATIC:
+            self.made = Static(b, self.memory(op.scale), self.memory(op.offset))
+            return
+        self.targets.append(Rows(outputs["expanded_scale"], 1, 1, SCALE_LANES))
+        smooth, by_expert = None, False
+        if op.scale is not None:
+            by_expert = ir.RankedTensorType(op.scale.type).get_dim_size(0) > 1
+            rows = Rows(self.memory(op.scale), size, columns, pitch, pad, "expert" if by_expert else "all")
+            if by_expert or self.in_parts:
+                self.sources.append(rows)
+            else:
+                row = self.t.load(rows.memory, self.zero, b.index(size), pitch, "smooth", pad=pad)
+                smooth = self.t.repeat(row, self.batch(), "smooth_rows")
+        self.made = Dynamic(b, self.batch(), pitch, smooth=smooth, by_expert=by_expert)
 
     def batch(self) -> int:
-        """How many tokens' rows are loaded at once: one, unless they are short."""
-        bytes_ = max((up(rows.pitch * BYTES[str(rows.element)], 32) for rows in self.rows), default=_MANY)
-        return max(1, min(64, self.shape.tokens, _MANY // bytes_))
+        """How many rows are read at once: one, unless they are short."""
+        if self.op.quant_mode == _NO_QUANTIZATION:
+            bytes_ = max((rows.pitch * rows.bytes for rows in self.sources), default=_MANY)
+            return max(1, min(64, self.shape.tokens, _MANY // bytes_))
+        if not self.sources or self.in_parts:
+            return 1
+        most = _PAIRS if self.sources[-1].by == "expert" else 64
+        lanes = self.site.candidate.tile // 4
+        return max(1, min(most, self.shape.tokens, lanes // self.sources[0].pitch))
 
-    # -- every core for itself ------------------------------------------------------------------------------------------
+    # -- every core for itself ----------------------------------------------------------------------------------------
 
     def alone(self) -> None:
         b, s, order = self.b, self.shape, self.order
@@ -158,16 +210,16 @@ class _Routing:
 
         b.if_(writes, [], results_of_all, about="What is the same for all cores is written by the last one.")
         # The pairs of this core's tokens.
-        lane = self.pair_rows.number if self.pair_rows else None
         if self.pair_rows is None:
             return
+        lane = self.pair_rows.number
         for predicate, token in (("OGE", self.tokens[0]), ("OLT", self.tokens[1])):
             pair = b.op(arith.muli, token, b.index(s.slots), name="own_pair")
             mine = b.cmpf(predicate, lane, b.splat(self.t.f32_of(pair), s.lanes), "is_mine")
             has_place = b.op(arith.andi, has_place, mine, name="is_mine")
-        self.copy(place, has_place, self.zero, self.zero)
+        self.copy(block, place, has_place, self.zero)
 
-    # -- all cores together ---------------------------------------------------------------------------------------------
+    # -- all cores together -------------------------------------------------------------------------------------------
 
     def together(self) -> None:
         b, s, order, t = self.b, self.shape, self.order, self.t
@@ -191,10 +243,10 @@ class _Routing:
                     return self.write_counts(number, bases.start, bases.count, *offset)
 
                 names = [name for name, _ in self.carried_by_counts()]
-                types = [value.type for value in offset]
                 following = b.if_(
-                    writes, names, write, (lambda: list(offset)) if offset else None, types=types, about="The first core writes the counts."
-                )
+                    writes, names, write, (lambda: list(offset)) if offset else None,
+                    types=[value.type for value in offset], about="The first core writes the counts.",
+                )  # fmt: skip
             self.base = base
             return following
 
@@ -211,7 +263,8 @@ class _Routing:
                     base = t.load(own, at, b.index(s.step), s.step, "base")
                     return [order.looked_up(base, block, number, found, "bases")]
 
-                (found,) = order.each_step([("bases", b.splat(b.i32(0), s.lanes, "bases"))], look, "The experts, some at a time.")
+                nothing = b.splat(b.i32(0), s.lanes, "bases")
+                (found,) = order.each_step([("bases", nothing)], look, "The experts, some at a time.")
             place = b.op(arith.addi, rank, found, name="places")
             has_place = self.is_valid(block)
             if s.capacity:
@@ -220,12 +273,12 @@ class _Routing:
                 self.write_index(place, has_place, first, count)
             if self.pair_rows is not None:
                 token = b.op(arith.divsi, first, b.index(s.slots), name="first_token")
-                self.copy(place, has_place, first, token)
+                self.copy(block, place, has_place, token)
             return []
 
         order.each_block(self.tokens, [], one, "The rows of this core's tokens.")
 
-    # -- places ---------------------------------------------------------------------------------------------------------
+    # -- places -------------------------------------------------------------------------------------------------------
 
     def is_valid(self, block: Block) -> ir.Value:
         return self.b.cmpf("OLT", block.expert, self.t.splat(float(self.shape.experts), block.expert), "has_expert")
@@ -237,7 +290,7 @@ class _Routing:
         return b.cmpi("eq", least, value, name)
 
     def padded(self, block: Block, rank: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The places of pairs by their rank, where every expert has the same number of rows; and which pairs have one."""
+        """The places of pairs by their rank, where every expert has as many rows; and which pairs have one."""
         b, t, s = self.b, self.t, self.shape
         has_place = b.op(arith.andi, self.is_valid(block), self.is_below(rank, s.capacity, "fits"), name="has_place")
         expert = t.to_i32(block.expert, "expert_number")
@@ -250,33 +303,40 @@ class _Routing:
         index = b.select(has_place, place, t.splat(-1, place, "none"), "row_idx")
         t.store(index, self.site.outputs["expanded_row_idx"], first, count)
 
-    def copy(self, place: ir.Value, has_place: ir.Value, first_pair: ir.Value, first_token: ir.Value) -> None:
+    def copy(self, block: Block, place: ir.Value, has_place: ir.Value, first_token: ir.Value) -> None:
         """The rows of a block, and where the index holds pairs, these."""
         b, t, s, pairs = self.b, self.t, self.shape, self.pair_rows
         if s.limit and not self.scattered:
             has_place = b.op(arith.andi, has_place, self.is_below(place, s.limit, "is_row"), name="has_row")
-        kept = pairs.kept(place, has_place)
+        kept = pairs.kept(place, block.expert, has_place)
         also = None
         if self.scattered:
-            number = b.op(arith.addi, kept.lane, b.splat(t.i32_of(first_pair), s.lanes), name="pairs")
-            spread = t.make("Broadcast", number, length=8 * s.lanes, name="pair_blocks", width=8)
+            number = b.op(arith.addi, kept.lane, b.splat(t.i32_of(block.first), s.lanes), name="pairs")
+            blocks = t.make("Broadcast", number, length=8 * s.lanes, name="pair_blocks", width=8)
 
             def also(pair, place):
-                one = slice_of(b, spread, b.op(arith.muli, pair, b.index(8)), 8, "pair_block")
+                one = slice_of(b, blocks, b.op(arith.muli, pair, b.index(8)), 8, "pair_block")
                 t.store(one, self.site.outputs["expanded_row_idx"], place, self.one)
 
-        whole = [rows for rows in self.rows if rows.columns == rows.length]
+        if self.made is not None:
+            make = pairs.make_in_parts if self.in_parts else pairs.make
+            make(kept, first_token, self.sources, self.made, self.targets, also=also)
+            return
+        whole = [i for i, rows in enumerate(self.sources) if rows.columns == rows.length]
         if whole or also is not None:
-            pairs.write(kept, first_token, whole, also=also)
-        for rows in self.rows:
-            if rows not in whole:
+            sources, targets = ([rows[i] for i in whole] for rows in (self.sources, self.targets))
+            pairs.copy(kept, first_token, sources, targets, also=also)
+        for i, (source, target) in enumerate(zip(self.sources, self.targets)):
+            if i not in whole:
                 b.for_(
-                    self.zero, b.index(rows.length), b.index(rows.columns), [],
-                    lambda column, rows=rows: pairs.write(kept, first_token, [rows], column=column) or [],
+                    self.zero, b.index(source.length), b.index(source.columns), [],
+                    lambda column, source=source, target=target: (
+                        pairs.copy(kept, first_token, [source], [target], column=column) or []
+                    ),
                     induction="column", about="Rows that are too long for the unified buffer, in parts.",
                 )  # fmt: skip
 
-    # -- counts ---------------------------------------------------------------------------------------------------------
+    # -- counts -------------------------------------------------------------------------------------------------------
 
     @property
     def counted(self) -> bool:
@@ -317,8 +377,8 @@ class _Routing:
         some = b.op(arith.andi, some, inside, name="is_listed")
         by = b.op(arith.addi, t.i32_of(first), b.i32(s.first))
         expert = b.op(arith.addi, order.entry, b.splat(by, s.width), name="experts")
-        experts, kept = t.compress(expert, some, "listed_experts")
-        counts, _ = t.compress(count, some, "listed_counts")
+        experts, kept = t.compress(expert, some, "listed_experts", readable=True)
+        counts, _ = t.compress(count, some, "listed_counts", readable=True)
         both = b.splat(b.i32(0), 2 * s.width, "both")
         both = with_slice(b, with_slice(b, both, experts, 0, "both"), counts, s.width, "both")
         # Lane i of the result is lane i // 2 of the one or the other.
@@ -352,14 +412,14 @@ class _Routing:
         words = t.gather(value, half, "words")
         return b.select(b.cmpi("eq", lane, twice, "is_low"), words, t.splat(0, words, "high"), "words")
 
-    # -- padding --------------------------------------------------------------------------------------------------------
+    # -- padding ------------------------------------------------------------------------------------------------------
 
     def zero_tile(self, rows: Rows) -> tuple[ir.Value, ir.Value, int]:
         """Zeros for rows that no pair has; where they go; elements of such a row."""
         b, element = self.b, rows.element
         zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-        lanes = up(min(rows.length * self.shape.capacity, _ZEROS // BYTES[str(element)]), 64)
-        return b.splat(arith.constant(element, zero, loc=b.loc()), lanes, "zeros"), rows.target, rows.length
+        lanes = up(min(rows.length * self.shape.capacity, _ZEROS // rows.bytes), 64)
+        return b.splat(arith.constant(element, zero, loc=b.loc()), lanes, "zeros"), rows.memory, rows.length
 
     def zero_rows(self, step: ir.Value, count: ir.Value) -> None:
         """Zeros in the rows that an expert has more than pairs; the experts of a step are shared among the cores."""
@@ -380,8 +440,8 @@ class _Routing:
                 lanes = b.index(length_of(zeros))
 
                 def piece(at, zeros=zeros, memory=memory, start=start, size=size, lanes=lanes):
-                    left = b.op(arith.subi, size, at, name="left")
-                    self.t.store(zeros, memory, b.op(arith.addi, start, at), b.op(arith.minsi, left, lanes, name="here"))
+                    here = b.op(arith.minsi, b.op(arith.subi, size, at, name="left"), lanes, name="here")
+                    self.t.store(zeros, memory, b.op(arith.addi, start, at), here)
                     return []
 
                 b.for_(self.zero, size, lanes, [], piece, induction="at")

@@ -4,8 +4,9 @@ A core orders its own pairs, a block at a time, by a sort of (expert, pair), and
 expert than e, for every e: one more list, of an entry for every e, merged in before the pairs of the same expert, has
 entry e behind that many pairs. A second sort brings the places back into the order of the pairs.
 
-Tables of these counts, one a core, meet in the workspace. Their sum over all cores is where the pairs of an expert start,
-and their differences from one expert to the next, over the cores before, are how many of these pairs come earlier.
+Tables of these counts, one a core, meet in the workspace. Their sum over all cores is where the pairs of an expert
+start, and their differences from one expert to the next, over the cores before, are how many of these pairs come
+earlier.
 
 Few pairs are ordered by every core for itself, without a meeting.
 """
@@ -20,10 +21,10 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment, tile_type
+from ..builder import Builder, comment
 from .routing_shape import Shape
 from .row_chunks import slice_of, with_slice
-from .tiles import Tiles
+from .routing_tiles import Tiles
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ class Order:
         following = b.op(arith.addi, self.entry, t.splat(1, self.entry), name="following")
         self.following = b.op(arith.minsi, following, t.splat(s.width - 1, following), name="following")
 
-    # -- one block of pairs ---------------------------------------------------------------------------------------------
+    # -- one block of pairs -------------------------------------------------------------------------------------------
 
     def block(self, first: ir.Value, count: ir.Value) -> Block:
-        """`count` pairs from `first` on; what has no active expert, or is no pair, is numbered behind the last expert."""
+        """`count` pairs from `first` on. What has no active expert, or is no pair, has the number behind the last."""
         b, t, s = self.b, self.t, self.shape
         ids = t.load(self.expert_idx, first, count, s.lanes, "ids", pad=-1.0)
         expert = t.to_f32(ids, "expert")
@@ -107,13 +108,14 @@ class Order:
         if s.steps > 1:
             keys = b.op(arith.subf, keys, b.splat(self.first_of(step), s.width), name="entry_keys")
         entries = t.sort(keys, t.splat(s.lanes, self.entry, "no_pair"), 32, "entries")
-        merged = t.make("MergeLists", entries, in_order, None, None, length=2 * (s.width + s.lanes), name="with_entries")
+        lanes = 2 * (s.width + s.lanes)
+        merged = t.make("MergeLists", entries, in_order, None, None, length=lanes, name="with_entries")
         which = t.to_f32(t.indices_of(merged, "merged_lanes"), "merged_lane")
         is_entry = b.cmpf("OGE", which, t.splat(float(s.lanes), which), "is_entry")
         found, _ = t.compress(self.lanes, is_entry, "entry_places")
         return b.op(arith.subi, t.head(found, s.width), self.entry, name="smaller")
 
-    # -- tables, by expert ----------------------------------------------------------------------------------------------
+    # -- tables, by expert --------------------------------------------------------------------------------------------
 
     def first_of(self, step: ir.Value) -> ir.Value:
         """The first expert of a step, as a float32."""
@@ -145,11 +147,11 @@ class Order:
             return body(b.index(0), *(value for _, value in carried))
         return b.for_(b.index(0), b.index(s.steps), b.index(1), carried, body, induction="step", about=about)
 
-    # -- all cores ------------------------------------------------------------------------------------------------------
+    # -- all cores ----------------------------------------------------------------------------------------------------
 
     def ranks(self, tokens: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
-        """Orders the pairs of this core's tokens, leaves counts and ranks in the workspace; returns these two memories. The
-        rank of a pair counts the pairs of this core before it that have the same expert."""
+        """Orders the pairs of this core's tokens, leaves counts and ranks in the workspace; returns these two memories.
+        The rank of a pair counts the pairs of this core before it that have the same expert."""
         b, t, s = self.b, self.t, self.shape
         table = self.workspace("counts", s.row, "core")
         ranks = self.workspace("ranks", -(-s.pairs // 8) * 8, "launch")
@@ -177,7 +179,8 @@ class Order:
             return [total]
 
         zeros = b.splat(b.i32(0), s.row, "counts")
-        (total,) = self.each_block(tokens, [("counts", zeros)], one, "Ranks of this core's pairs, and counts by expert.")
+        about = "Ranks of this core's pairs, and counts by expert."
+        (total,) = self.each_block(tokens, [("counts", zeros)], one, about)
         start = b.op(arith.muli, self.core, b.index(s.row), name="own_counts")
         t.store(total, table, start, b.index(s.row))
         comment(b.build(TILE.classes["SyncAll"]), "All cores have counted.")
@@ -199,8 +202,8 @@ class Order:
         """What all tables together say, for the experts of one step."""
         b, t, s = self.b, self.t, self.shape
         tables = t.make(
-            "LoadRows", table, self.lane_of(step), self.cores, length=s.cores * s.width, element=b.i32_type, name="tables",
-            row_length=s.width, gm_pitch=s.row, pitch=s.width,
+            "LoadRows", table, self.lane_of(step), self.cores, length=s.cores * s.width, element=b.i32_type,
+            name="tables", row_length=s.width, gm_pitch=s.row, pitch=s.width,
         )  # fmt: skip
 
         def add(number, total):
@@ -209,10 +212,15 @@ class Order:
 
         zeros = b.splat(b.i32(0), s.width, "before")
         zero, one = b.index(0), b.index(1)
-        (before,) = b.for_(zero, self.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before.")
-        (start,) = b.for_(self.core, self.cores, one, [("total", before)], add, induction="other", about="Those of all cores.")
+        (before,) = b.for_(
+            zero, self.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before."
+        )
+        (start,) = b.for_(
+            self.core, self.cores, one, [("total", before)], add, induction="other", about="Those of all cores."
+        )
         rank_base = self.increase(before, "of_cores_before")
-        return Bases(start, self.increase(start, "expert_counts"), b.op(arith.addi, start, rank_base, name="base"), rank_base)
+        base = b.op(arith.addi, start, rank_base, name="base")
+        return Bases(start, self.increase(start, "expert_counts"), base, rank_base)
 
     def workspace(self, name: str, elements: int, per: str) -> ir.Value:
         shape = [elements] if per == "launch" else [ir.ShapedType.get_dynamic_size(), elements]

@@ -1,8 +1,9 @@
 """Copies rows to the places that their pairs were given: each row is read once, and written once for each of its pairs.
 
 Of a block of pairs only those with a place are kept, in their order, and with them where the pairs of each group of
-neighbouring tokens start. Groups without such a pair are not read. A group's rows are loaded while those of the one before
-are written.
+neighbouring tokens start. Groups without such a pair are not read. A group's rows are loaded while those of the one
+before are written; where something is made of them, they are loaded while that is made of the rows before, and written
+after that. What depends on the expert too is made for every pair.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from ..ascendc_ops.turns import AHEAD
 from ..builder import Builder
 from .routing_shape import Shape, up
 from .row_chunks import slice_of
-from .tiles import Tiles
+from .routing_tiles import Tiles
 
 _BLOCK = 32  # bytes
 BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1}
@@ -24,27 +26,37 @@ BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1, "ui8": 1, "f8E4M3FN":
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that are copied as they are.
+    """Rows in global memory, to be read or written.
 
     Attributes:
-      source, target: global memory.
+      memory: where they are.
       length: elements of a row.
-      columns: how many of them are copied at a time.
+      columns: how many of them are moved at a time.
+      pitch: elements from one row to the next in the unified buffer.
+      pad: what fills up the pitch of rows that are read; None leaves it open.
+      by: "token" or "expert", of which there is a row for each; or "all", which have only one.
     """
 
-    source: ir.Value
-    target: ir.Value
+    memory: ir.Value
     length: int
     columns: int
+    pitch: int
+    pad: float | None = None
+    by: str = "token"
+
+    @property
+    def bytes(self) -> int:
+        """Of one element."""
+        return BYTES[str(self.element)]
 
     @property
     def element(self) -> ir.Type:
-        return ir.MemRefType(self.source.type).element_type
+        return ir.MemRefType(self.memory.type).element_type
 
-    @property
-    def pitch(self) -> int:
-        """Elements from one row to the next in the unified buffer."""
-        return up(self.columns, _BLOCK // BYTES[str(self.element)])
+
+def whole_blocks(columns: int, element: ir.Type) -> int:
+    """A pitch for rows of so many elements."""
+    return up(columns, _BLOCK // BYTES[str(element)])
 
 
 @dataclass(frozen=True)
@@ -54,48 +66,62 @@ class Kept:
     Attributes:
       place: of each of them.
       lane: in the block.
-      start: which is the first one of each group of tokens; one entry more than there are groups.
-      group: the number of each such group.
-      groups: how many there are.
+      count: how many they are.
+      units: how many groups of tokens they are from; or of pairs, where rows are made for every pair.
+      group: the number of each such group; None where there are none.
+      start: which pair is the first one of each group; one entry more than there are groups.
       token: of each pair, counted from the first one of the block; None where a group is one token.
+      expert: of each pair; None where nothing depends on it.
     """
 
     place: ir.Value
     lane: ir.Value
-    start: ir.Value
-    group: ir.Value
-    groups: ir.Value
+    count: ir.Value
+    units: ir.Value
+    group: ir.Value | None
+    start: ir.Value | None
     token: ir.Value | None
+    expert: ir.Value | None
 
 
 class PairRows:
     """Builds the copies. The insertion point at construction is that of the tiles it needs throughout.
 
-    Rows of `batch` tokens are loaded at a time. Those of pairs whose place is `limit` or more are not written; 0 is no limit."""
+    Rows of `batch` tokens are read at a time, or with `each_pair` those of as many pairs. Those of pairs whose place is
+    `limit` or more are not written; 0 is no limit."""
 
-    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, batch: int, limit: int):
-        self.b, self.t, self.shape, self.lane, self.batch, self.limit = b, Tiles(b), shape, lane, batch, limit
+    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, *, batch: int, limit: int, each_pair: bool):
+        self.b, self.t, self.shape, self.lane = b, Tiles(b), shape, lane
+        self.batch, self.limit, self.each_pair = batch, limit, each_pair
         t = self.t
-        number = t.to_f32(lane, "lane_number")
+        self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
-        half = b.op(arith.addf, number, t.splat(0.5, number), name="lane_number_and_half")
+        half = b.op(arith.addf, self.number, t.splat(0.5, self.number), name="lane_number_and_half")
 
         def share(lanes: int, name: str) -> ir.Value:
             return t.to_i32(b.op(arith.mulf, half, t.splat(1 / lanes, half), name=name), name)
 
         self.token = share(shape.slots, "token_of_lane")
+        if each_pair:
+            return
         self.group = self.token if batch == 1 else share(shape.slots * batch, "group_of_lane")
-        self.number = number
         before = b.op(arith.subi, lane, t.splat(1, lane), name="lane_before")
         # The first lane is compared with the last one, which is never a pair.
         first = b.cmpi("eq", lane, t.splat(0, lane), "is_first_lane")
         self.before = b.select(first, t.splat(shape.lanes - 1, lane), before, "lane_before")
 
-    def kept(self, place: ir.Value, mask: ir.Value) -> Kept:
+    def kept(self, place: ir.Value, expert: ir.Value, mask: ir.Value) -> Kept:
+        """The pairs under the mask; `expert` is as in `Block`."""
         b, t = self.b, self.t
         places, count = t.compress(place, mask, "kept_places")
-        lanes, _ = t.compress(self.lane, mask, "kept_lanes")
-        group, _ = t.compress(self.group, mask, "kept_groups")
+        lanes, _ = t.compress(self.lane, mask, "kept_lanes", readable=True)
+        token = t.compress(self.token, mask, "kept_tokens")[0] if self.batch > 1 or self.each_pair else None
+        if self.each_pair:
+            experts, _ = t.compress(t.to_i32(expert, "expert_number"), mask, "kept_experts")
+            more = b.op(arith.addi, count, b.index(self.batch - 1))
+            units = b.op(arith.divsi, more, b.index(self.batch), name="units")
+            return Kept(places, lanes, count, units, None, None, token, experts)
+        group, _ = t.compress(self.group, mask, "kept_groups", readable=True)
         # Behind the last pair there is another group.
         is_pair = b.cmpf("OLT", self.number, b.splat(t.f32_of(count, "kept"), self.shape.lanes), "is_kept")
         group = b.select(is_pair, group, t.splat(self.shape.lanes, group, "no_group"), "kept_groups")
@@ -103,72 +129,145 @@ class PairRows:
         starts = b.cmpi("ne", group, before, "starts_group")
         start, entries = t.compress(self.lane, starts, "starts")
         groups, _ = t.compress(group, starts, "groups")
-        last = b.op(arith.subi, entries, b.index(1), name="group_count")
-        token = None
-        if self.batch > 1:
-            token, _ = t.compress(self.token, mask, "kept_tokens")
-        return Kept(places, lanes, start, groups, last, token)
+        units = b.op(arith.subi, entries, b.index(1), name="units")
+        return Kept(places, lanes, count, units, groups, start, token, None)
 
-    def write(
-        self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], *, column: ir.Value | None = None,
-        made: Callable | None = None, also: Callable | None = None,
+    # -- all units of a block -----------------------------------------------------------------------------------------
+
+    def copy(
+        self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], targets: Sequence[Rows], *,
+        column: ir.Value | None = None, also: Callable | None = None,
     ) -> None:  # fmt: skip
-        """Writes the rows of all kept pairs, or the columns from `column` on.
+        """Writes the rows of all kept pairs as they are, or their columns from `column` on. `also(i, place)` is called
+        for every pair."""
+        b = self.b
 
-        `made(tiles)` makes of the rows that were loaded what is to be written, pairs of a tile and the `Rows` whose target it
-        goes to; without it they go as they are. `also(i, place)` is called for every pair."""
-        b, t = self.b, self.t
-        zero, one = b.index(0), b.index(1)
-
-        def load(group, valid):
-            """The rows of a group, of tokens from its first one on; of nothing where `valid` does not hold."""
-            local = b.op(arith.muli, group, b.index(self.batch), name="token") if self.batch > 1 else group
-            token = b.op(arith.addi, first_token, local, name="token")
-            rows = None
-            if self.batch > 1:
-                left = b.op(arith.subi, b.index(self.shape.tokens), token, name="tokens_left")
-                rows = b.op(arith.minsi, left, b.index(self.batch), name="tokens_here")
-            return [self.load(row, token, rows, column, valid) for row in sources]
-
-        def of_group(number, *tiles):
-            following = b.op(arith.addi, number, one, name="next_group")
-            more = b.cmpi("slt", following, kept.groups, "more")
-            at = b.select(more, following, number, "group_ahead")
-            ahead = load(t.extract(kept.group, at, "group"), more)
-            group = t.extract(kept.group, number, "group") if self.batch > 1 else None
-            outputs = made(tiles) if made else list(zip(tiles, sources))
-            first = t.extract(kept.start, number, "first_pair")
-            end = t.extract(kept.start, following, "end_pair")
-            b.for_(
-                first, end, one, [], lambda pair: self.of_pair(pair, kept, group, outputs, column, also),
-                induction="pair", about="One copy for each of their pairs.",
-            )  # fmt: skip
+        def of_unit(number, *tiles):
+            following = b.op(arith.addi, number, b.index(1), name="next_unit")
+            more = b.cmpi("slt", following, kept.units, "more")
+            at = b.select(more, following, number, "unit_ahead")
+            ahead = [self.read(rows, kept, at, first_token, column, more) for rows in sources]
+            self.write(kept, number, list(zip(tiles, targets)), column, also)
             return ahead
 
-        def groups():
-            tiles = load(t.extract(kept.group, zero, "group"), None)
-            b.for_(
-                zero, kept.groups, one, [("rows", tile) for tile in tiles], of_group,
-                induction="number", about="The tokens that have a place, some at a time.",
-            )  # fmt: skip
+        def units():
+            tiles = [self.read(rows, kept, b.index(0), first_token, column, None) for rows in sources]
+            self.each_unit(kept, tiles, of_unit)
             return []
 
-        b.if_(b.cmpi("sgt", kept.groups, zero, "any"), [], groups)
+        b.if_(b.cmpi("sgt", kept.units, b.index(0), "any"), [], units)
 
-    def load(self, rows: Rows, token, count, column, valid) -> ir.Value:
+    def make(
+        self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], made: Callable, targets: Sequence[Rows], *,
+        also: Callable | None = None,
+    ) -> None:  # fmt: skip
+        """Writes what `made(*tiles)` makes of the rows: tiles, for as many targets. With `each_pair` there is a tile
+        for each pair of a unit, first all of the first source."""
+        b = self.b
+        end = kept.count if self.each_pair else kept.units
+        last = b.op(arith.subi, end, b.index(1), name="last")
+
+        def read(unit):
+            numbers = [unit]
+            if self.each_pair:
+                first = b.op(arith.muli, unit, b.index(self.batch), name="first_pair")
+                numbers = [b.op(arith.addi, first, b.index(i)) for i in range(self.batch)]
+            numbers = [b.op(arith.minsi, number, last, name="number_ahead") for number in numbers]
+            return [self.read(rows, kept, at, first_token, None, None) for rows in sources for at in numbers]
+
+        def ahead(tiles):
+            """What is written in the next iteration."""
+            outputs = made(*tiles)
+            for tile in outputs:
+                tile.owner.attributes[AHEAD] = ir.UnitAttr.get()
+            return outputs
+
+        def of_unit(number, *carried):
+            tiles, outputs = carried[: -len(targets)], carried[-len(targets) :]
+            following = read(b.op(arith.addi, number, b.index(2), name="unit_after_next"))
+            next_outputs = ahead(tiles)
+            self.write(kept, number, list(zip(outputs, targets)), None, also)
+            return [*following, *next_outputs]
+
+        def units():
+            outputs = ahead(read(b.index(0)))
+            self.each_unit(kept, [*read(b.index(1)), *outputs], of_unit)
+            return []
+
+        b.if_(b.cmpi("sgt", kept.units, b.index(0), "any"), [], units)
+
+    def make_in_parts(
+        self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], made, targets: Sequence[Rows], *,
+        also: Callable | None = None,
+    ) -> None:  # fmt: skip
+        """The same for rows that are too long for the unified buffer, of one token or pair at a time: read twice where
+        a scale depends on all of the row."""
+        b = self.b
+        zero, size, step = b.index(0), b.index(targets[0].length), b.index(targets[0].columns)
+
+        def of_unit(number):
+            def part(column):
+                return [self.read(rows, kept, number, first_token, column, None) for rows in sources]
+
+            scales, divisor = [], None
+            if len(targets) > 1:
+
+                def peak(column, largest):
+                    return [b.op(arith.maximumf, largest, made.magnitudes(made.value(*part(column))), name="largest")]
+
+                nothing = b.splat(b.f32(0.0), targets[0].columns, "largest")
+                (largest,) = b.for_(
+                    zero, size, step, [("largest", nothing)], peak, induction="column", about="The largest magnitude."
+                )
+                scales, divisor = made.scale(largest)
+                scales = [(scales, targets[1])]
+
+            def codes(column):
+                self.write(kept, number, [(made.codes(made.value(*part(column)), divisor), targets[0])], column, None)
+                return []
+
+            b.for_(zero, size, step, [], codes, induction="column", about="The codes.")
+            if scales or also is not None:
+                self.write(kept, number, scales, None, also)
+            return []
+
+        self.each_unit(kept, [], of_unit)
+
+    def each_unit(self, kept: Kept, tiles: Sequence[ir.Value], body: Callable) -> None:
+        about = "The pairs, one by one." if self.each_pair else "The tokens that have a place, some at a time."
+        self.b.for_(
+            self.b.index(0), kept.units, self.b.index(1), [("rows", tile) for tile in tiles], body,
+            induction="number", about=about,
+        )  # fmt: skip
+
+    # -- one unit -----------------------------------------------------------------------------------------------------
+
+    def read(self, rows: Rows, kept: Kept, unit, first_token, column, valid) -> ir.Value:
+        """The rows of a unit, of tokens from its first one on; of nothing where `valid` is given and does not hold."""
         b, t = self.b, self.t
-        offset = b.op(arith.muli, token, b.index(rows.length), name="source")
 
         def if_valid(number):
             return number if valid is None else b.select(valid, number, b.index(0), "count")
 
+        if rows.by == "all":
+            row = b.index(0)
+        elif rows.by == "expert":
+            row = t.extract(kept.expert, unit, "expert")
+        else:
+            row = t.extract(kept.token if self.each_pair else kept.group, unit, "unit")
+            if self.batch > 1 and not self.each_pair:
+                row = b.op(arith.muli, row, b.index(self.batch), name="token")
+            row = b.op(arith.addi, first_token, row, name="token")
+        offset = b.op(arith.muli, row, b.index(rows.length), name="source")
         if column is not None:
             offset = b.op(arith.addi, offset, column, name="source")
-        if count is None:
-            return t.load(rows.source, offset, if_valid(self.columns(rows, column)), rows.pitch, "row")
+        if self.batch == 1 or self.each_pair:
+            return t.load(rows.memory, offset, if_valid(self.columns(rows, column)), rows.pitch, "row", pad=rows.pad)
+        left = b.op(arith.subi, b.index(self.shape.tokens), row, name="tokens_left")
+        count = b.op(arith.minsi, left, b.index(self.batch), name="tokens_here")
         return t.make(
-            "LoadRows", rows.source, offset, if_valid(count), length=self.batch * rows.pitch,
-            element=rows.element, name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch,
+            "LoadRows", rows.memory, offset, if_valid(count), length=self.batch * rows.pitch, element=rows.element,
+            name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch, pad=rows.pad,
         )  # fmt: skip
 
     def columns(self, rows: Rows, column: ir.Value | None) -> ir.Value:
@@ -177,7 +276,23 @@ class PairRows:
         left = self.b.op(arith.subi, self.b.index(rows.length), column, name="columns_left")
         return self.b.op(arith.minsi, left, self.b.index(rows.columns), name="columns_here")
 
-    def of_pair(self, pair, kept: Kept, group, outputs, column, also) -> list[ir.Value]:
+    def write(self, kept: Kept, number, outputs: Sequence[tuple[ir.Value, Rows]], column, also) -> None:
+        """Writes tiles, of a row for each token of the unit, for all pairs of it."""
+        b, t = self.b, self.t
+        if self.each_pair:
+            group = number
+            first = b.op(arith.muli, number, b.index(self.batch), name="first_pair")
+            end = b.op(arith.minsi, b.op(arith.addi, first, b.index(self.batch)), kept.count, name="end_pair")
+        else:
+            group = t.extract(kept.group, number, "group") if self.batch > 1 else None
+            first = t.extract(kept.start, number, "first_pair")
+            end = t.extract(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
+        b.for_(
+            first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, group, outputs, column, also),
+            induction="pair", about="Once for each of their pairs.",
+        )  # fmt: skip
+
+    def write_pair(self, kept: Kept, pair, group, outputs, column, also) -> list[ir.Value]:
         b, t = self.b, self.t
         place = t.extract(kept.place, pair, "place")
 
@@ -185,14 +300,15 @@ class PairRows:
             row = None
             if self.batch > 1:
                 first = b.op(arith.muli, group, b.index(self.batch))
-                row = b.op(arith.subi, t.extract(kept.token, pair, "token"), first, name="row_of_group")
+                at = pair if self.each_pair else t.extract(kept.token, pair, "token")
+                row = b.op(arith.subi, at, first, name="row_of_group")
             for tile, rows in outputs:
                 offset = b.op(arith.muli, place, b.index(rows.length), name="target")
                 if column is not None:
                     offset = b.op(arith.addi, offset, column, name="target")
                 if row is not None:
                     tile = slice_of(b, tile, b.op(arith.muli, row, b.index(rows.pitch)), rows.pitch, "row")
-                t.store(tile, rows.target, offset, self.columns(rows, column))
+                t.store(tile, rows.memory, offset, self.columns(rows, column))
             return []
 
         if self.limit and outputs:

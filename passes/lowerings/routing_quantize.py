@@ -1,0 +1,140 @@
+"""What routing makes of rows on the way: codes of 8 bits, and a scale for every row.
+
+Rows lie `pitch` lanes apart in a tile, zeros behind each. Scales are maxima, which no order of evaluation changes; what
+follows is rounded as IEEE says, so that a row's codes do not depend on the rows beside it. A row whose scale is 0, or
+would be subnormal, has codes of 0.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, math, tensor
+
+from jascend.dialect import TILE
+
+from ..builder import Builder, tile_type
+from .routing_shape import up
+from .row_chunks import length_of, slice_of, with_slice
+from .routing_tiles import Tiles
+
+_REDUCED = 4096  # lanes of a row that one reduction takes
+SCALE_LANES = 8  # lanes of a scale, one block
+_CODES = 127.0
+_COMPARED = 64  # lanes that are compared at once
+_HUGE = 1e38  # what divides a row to zeros
+
+
+def pitch_of(size: int) -> int:
+    """Lanes of a row, such that a reduction takes it."""
+    if size <= 64:
+        return up(size, 32)
+    if size <= 512:
+        return up(size, 64)
+    return up(size, 512 * _halvings(size))
+
+
+def _halvings(size: int) -> int:
+    """By how much a row is folded onto itself before it is reduced."""
+    parts = 1
+    while size > _REDUCED * parts:
+        parts *= 2
+    return parts
+
+
+class Static:
+    """x * scale + offset, with the same two for all."""
+
+    def __init__(self, b: Builder, scale: ir.Value, offset: ir.Value):
+        self.b, self.t = b, Tiles(b)
+        self.scale, self.offset = self.number(scale, "scale"), self.number(offset, "offset")
+
+    def number(self, memory: ir.Value, name: str) -> ir.Value:
+        b = self.b
+        tile = self.t.load(memory, b.index(0), b.index(1), SCALE_LANES, f"{name}_block")
+        return b.build(TILE.classes["Extract"], tile, b.index(0), results=[b.f32_type], name=name).scalar
+
+    def __call__(self, x: ir.Value) -> list[ir.Value]:
+        return [self.codes(self.value(x), None)]
+
+    def value(self, x: ir.Value) -> ir.Value:
+        b, lanes = self.b, length_of(x)
+        scaled = b.op(arith.mulf, _as_f32(b, x), b.splat(self.scale, lanes), name="scaled")
+        return b.op(arith.addf, scaled, b.splat(self.offset, lanes), name="shifted")
+
+    def codes(self, value: ir.Value, divisor: None) -> ir.Value:
+        return _quantized(self.t, value)
+
+
+class Dynamic:
+    """A row, times another one where there is one, over the 127th part of its largest element; and that scale.
+
+    Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`,
+    rows come in a tile each, and as many behind them to multiply them with. The insertion point at construction is that
+    of the tiles it needs throughout."""
+
+    def __init__(
+        self, b: Builder, rows: int, pitch: int, *, smooth: ir.Value | None = None, by_expert: bool = False
+    ):
+        self.b, self.t, self.rows, self.pitch = b, Tiles(b), rows, pitch
+        self.smooth, self.by_expert = smooth, by_expert
+        self.lanes = up(rows, _COMPARED)
+        self.divisors = b.splat(b.f32(_CODES), max(self.lanes, rows * SCALE_LANES), "largest_codes")
+
+    def __call__(self, *tiles: ir.Value) -> list[ir.Value]:
+        value = self.value(*tiles)
+        scales, divisor = self.scale(self.magnitudes(value))
+        return [self.codes(value, divisor), scales]
+
+    def value(self, *tiles: ir.Value) -> ir.Value:
+        """The rows as they are to be quantized."""
+        b = self.b
+        rows = [_as_f32(b, x) for x in tiles[: self.rows if self.by_expert else 1]]
+        if not self.by_expert:
+            smooth = self.smooth if len(tiles) == 1 else tiles[1]
+            return rows[0] if smooth is None else b.op(arith.mulf, rows[0], smooth, name="smoothed")
+        if self.rows == 1:
+            return b.op(arith.mulf, rows[0], tiles[1], name="smoothed")
+        value = tensor.empty([self.rows * self.pitch], b.f32_type, loc=b.loc("smoothed"))
+        for i, (x, smooth) in enumerate(zip(rows, tiles[self.rows :])):
+            product = b.op(arith.mulf, x, smooth, name="product")
+            value = with_slice(b, value, product, i * self.pitch, "smoothed")
+        return value
+
+    def magnitudes(self, value: ir.Value) -> ir.Value:
+        return self.b.op(math.absf, value, name="magnitudes")
+
+    def scale(self, magnitudes: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The scale of every row, a block each; and what to divide the row by, a lane each."""
+        b, t, rows = self.b, self.t, self.rows
+        largest = self.largest(magnitudes)
+        blocks = rows * SCALE_LANES
+        each = t.make("Broadcast", t.head(largest, rows), length=blocks, name="largest_blocks", width=SCALE_LANES)
+        scales = b.op(arith.divf, each, t.head(self.divisors, blocks), name="scales")
+        scale = b.op(arith.divf, largest, t.head(self.divisors, self.lanes), name="scale")
+        is_scale = b.cmpf("OGT", scale, t.splat(0.0, scale), "is_scale")
+        return scales, t.head(b.select(is_scale, scale, t.splat(_HUGE, scale), "divisor"), rows)
+
+    def largest(self, magnitudes: ir.Value) -> ir.Value:
+        """The largest of each row; 0 in other lanes."""
+        b, lanes = self.b, self.pitch
+        for _ in range(_halvings(self.pitch).bit_length() - 1):
+            lanes //= 2
+            halves = (slice_of(b, magnitudes, 0, lanes), slice_of(b, magnitudes, lanes, lanes))
+            magnitudes = b.op(arith.maximumf, *halves, name="larger")
+        nothing = b.splat(b.f32(0.0), self.lanes, "largest")
+        largest = self.t.make("Reduce", magnitudes, length=self.rows, name="largest", kind="max", group=lanes)
+        return largest if self.rows == self.lanes else with_slice(b, nothing, largest, 0, "largest")
+
+    def codes(self, value: ir.Value, divisor: ir.Value) -> ir.Value:
+        each = self.t.make("Broadcast", divisor, length=length_of(value), name="divisor_rows", width=self.pitch)
+        return _quantized(self.t, self.b.op(arith.divf, value, each, name="quotients"))
+
+
+def _as_f32(b: Builder, x: ir.Value) -> ir.Value:
+    if str(ir.ShapedType(x.type).element_type) == "f32":
+        return x
+    return b.op(arith.extf, tile_type(length_of(x), b.f32_type), x, name="values")
+
+
+def _quantized(t: Tiles, x: ir.Value) -> ir.Value:
+    return t.make("Quantize", x, length=length_of(x), element=ir.IntegerType.get_signless(8), name="codes")
