@@ -144,14 +144,6 @@ inline Repeated RepeatedOf(const Walk& walk, const Lanes& lanes) {
   return {walk.base, walk.repeatStride * 32ull, last ? walk.At(0, last - 1) + walk.width - walk.base : 0};
 }
 
-// The same, up to the last lane that the mask leaves.
-inline Repeated RepeatedOf(const Walk& walk, const Lanes& lanes) {
-  if (lanes.total) return RepeatedOf(walk);
-  uint32_t last = lanes.perRepeat;
-  while (last > 1 && !lanes.Active(0, last - 1)) --last;
-  return {walk.base, walk.repeatStride * 32ull, walk.At(0, last - 1) + walk.width - walk.base};
-}
-
 // A result that is shorter than what it is made from may lie in its place, as long as no repeat reads what an earlier
 // one wrote.
 inline void CheckRepeats(Call& call, const char* name, uint32_t repeats, const Repeated& dst, const Repeated& src) {
