@@ -55,6 +55,14 @@ def _verify_apply_top_k_top_p(op) -> None:
     _expect(op.out, "out", out)
 
 
+def _verify_filter_sample(op) -> None:
+    index = "int32" if shaped(op.index).dtype == "int32" else "int64"
+    expected = rules.filter_sample(
+        shaped(op.logits), shaped(op.q), shaped(op.p), shaped(op.k), index_dtype=index, target=op.target
+    )
+    _expect(op.index, "index", expected)
+
+
 def _verify_apply_top_k_top_p_with_sorted(op) -> None:
     out = rules.apply_top_k_top_p_with_sorted(
         shaped(op.sorted_value), shaped(op.sorted_indices), shaped(op.p), shaped(op.k), shaped(op.logits), target=op.target
@@ -163,6 +171,24 @@ ASCEND = Dialect(
                 "the lower index goes first; the last one of the order never goes."
             ),
             verify=_verify_apply_top_k_top_p,
+        ),
+        Op(
+            "filter_sample",
+            "An index sampled from every filtered row: of the greatest probability over `q`.",
+            operands=(
+                Operand("logits", "tensor", "[B, V]; f32, f16 or bf16"),
+                Operand("q", "tensor", "[B, V] f32, not negative, usually drawn from Exp(1); by index in the row"),
+                Operand("p", "tensor", "[B], dtype of `logits`", optional=True),
+                Operand("k", "tensor", "[B] i32; k <= 0 or k >= V keeps all", optional=True),
+            ),
+            attributes=(Attribute("eps", "float", "added to q"), _TARGET),
+            results=(Result("index", "tensor", "[B] i32 or i64"),),
+            description=(
+                "The row is filtered as by `apply_top_k_top_p`, with its ties. Of what survives, the first index at which "
+                "`softmax(row) / (q + eps)` is greatest; NaN counts as greatest. Unlike `top_k_top_p_sample`, an element "
+                "takes `q` at its index in the row, not at its rank, and `q` as it is, not its absolute value."
+            ),
+            verify=_verify_filter_sample,
         ),
         Op(
             "top_k_top_p_sample",

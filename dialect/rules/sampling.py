@@ -57,6 +57,25 @@ def apply_top_k_top_p(
     return logits
 
 
+def filter_sample(
+    logits: Shaped | None,
+    q: Shaped | None,
+    p: Shaped | None = None,
+    k: Shaped | None = None,
+    *,
+    index_dtype: str = "int64",
+    target: str | None = None,
+) -> Shaped:
+    """The checks of the filter, then those of `q`; an index a row."""
+    op = "filter_sample"
+    check_present(op, "q", q)
+    rows = apply_top_k_top_p(logits, p, k, target=target)
+    check_dtype(op, "q", q, ("float32",))
+    if not same_shape(q.shape, rows.shape):
+        raise ParamInvalid(op, "q", f"must be shaped like logits {rows}, but is {q}")
+    return Shaped(rows.shape[:1], index_dtype)
+
+
 def apply_top_k_top_p_with_sorted(
     sorted_value: Shaped | None,
     sorted_indices: Shaped | None,

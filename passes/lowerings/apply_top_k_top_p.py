@@ -64,7 +64,7 @@ def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body of one filter: all rows of this core."""
     plan = plan_of(op, site)
     site.remarks.append(plan.why)
-    _Filter(op, site, plan).build()
+    Filter(op, site, plan).build()
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,13 @@ def _width(logits: ir.RankedTensorType) -> int:
     return 4 if str(logits.element_type) == "f32" else 2
 
 
-class _Filter:
+class Filter:
+    """Builds the rows of one kernel."""
+
+    RESULT = "out"
+
     def __init__(self, op, site: Site, plan: Plan):
-        self.op, self.producers, self.out, self.b = op, site.producers, site.outputs["out"], site.b
+        self.op, self.producers, self.out, self.b = op, site.producers, site.outputs[self.RESULT], site.b
         self.plan = plan
         logits = ir.RankedTensorType(op.logits.type)
         self.vocabulary, self.dtype = logits.get_dim_size(1), logits.element_type

@@ -23,8 +23,9 @@ from .row_chunks import NEG_INF, RowChunks, slice_of
 
 BATCH = Size(listed=4096, maxima=0, head=2048, gathered=4096)
 
-_MEANT = 2048  # elements of a batch
+_MEANT = 2400  # elements of a batch, at most
 _MEANT_OF_CHUNK = 1536  # where the row is one chunk
+_BAND = 2048  # elements
 _RUN = 16  # neighbours in the sample
 _LONG = 1 << 16  # elements of a row for which the larger sample pays
 
@@ -33,31 +34,37 @@ class Descending:
     """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch."""
 
     def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, vocabulary: int):
+        """Rows are cut into `bands` parts of about the same length."""
         self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
         self.collector = Collector(t, ramp, BATCH)
         self.sampled = 1024 if vocabulary <= _LONG else 4096
+        self.bands = next(n for n in (16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
         meant = _MEANT if vocabulary > BATCH.gathered else _MEANT_OF_CHUNK
-        self.step = max(1, meant * self.sampled // vocabulary)
+        batches = -(-vocabulary // (self.bands * meant))
+        self.step = max(1, self.sampled // (self.bands * batches))
 
     def each(
         self,
         chunks: RowChunks,
+        sample: ir.Value,
+        high: ir.Value,
+        end: ir.Value,
         carried: Sequence[tuple[str, ir.Value]],
         body: Callable[..., Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """`body(values, indices, number, *carried)` gets a batch, of at least one element, and returns whether to go on
-        (index, 1 or 0), then what it hands to the next one."""
+        """The elements below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
+        batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one.
+
+        Returns: whether the last batch said so, and what it handed over."""
         t, b = self.t, self.b
-        sample = self._sample(chunks)
-        nothing_yet = b.f32(float("nan"))
         names = [name for name, _ in carried]
         types = [value.type for _, value in carried]
         length = b.index(self.vocabulary)
 
-        def goes_on(going, *_):
-            return b.cmpi("ne", going, t.zero)
+        def goes_on(going, more, *_):
+            return b.cmpi("ne", b.op(arith.andi, going, more), t.zero)
 
-        def batch(_, low, high, column, *state):
+        def batch(_, __, low, high, column, *state):
             in_run = b.cmpi("slt", column, length, "in_run")
             tile = tile_type(BATCH.gathered, b.f32_type)
             indices_type = tile_type(BATCH.gathered, b.i32_type)
@@ -71,28 +78,40 @@ class Descending:
                 t.both(fits, b.cmpi("sgt", number, t.zero)), ["going", *names], lambda: list(body(values, indices, number, *state)),
                 lambda: [t.one, *state], types=[b.index_type, *types],
             )  # fmt: skip
-            low, high, column, more = self._next(sample, low, high, column, in_run, fits)
-            return [b.op(arith.andi, going, more, name="going"), low, high, column, *state]
+            low, high, column, more = self._next(sample, low, high, end, column, in_run, fits)
+            return [going, more, low, high, column, *state]
 
-        first = self._below(sample, nothing_yet)
-        start = [("going", t.one), ("low", first), ("high", nothing_yet), ("column", length)]
-        return b.while_([*start, *carried], goes_on, batch, about="The row in descending order.")[4:]
+        first = self._below(sample, high, end)
+        start = [("going", t.one), ("more", t.one), ("low", first), ("high", high), ("column", length)]
+        going, _, _, _, _, *state = b.while_([*start, *carried], goes_on, batch, about="Batches in descending order.")
+        return [going, *state]
 
-    def _sample(self, chunks: RowChunks) -> ir.Value:
+    def sample(self, chunks: RowChunks) -> ir.Value:
         """Elements of the row, in descending order."""
         t, b = self.t, self.b
         sample = chunks.sample(self.sampled // _RUN, _RUN)
         anything = b.op(arith.bitcast, tile_type(self.sampled, b.i32_type), sample)
         return t.unpacked(t.sorted(sample, anything, "sorted_sample"))[0]
 
-    def _below(self, sample: ir.Value, high: ir.Value) -> ir.Value:
-        """A value that a batch's number of elements lie between and `high`; -inf if there are not as many."""
+    def edge(self, sample: ir.Value, band: ir.Value) -> ir.Value:
+        """The value that a band begins below: NaN for the first one, which has no bound; -inf behind the last one."""
+        t, b = self.t, self.b
+        place = t.minus(b.op(arith.muli, band, b.index(self.sampled // self.bands)), t.one, "edge_rank")
+        is_inside = b.cmpi("slt", band, b.index(self.bands))
+        is_edge = t.both(is_inside, b.cmpi("sgt", band, t.zero))
+        edge = t.extract(sample, b.select(is_edge, place, t.zero), "edge")
+        edge = b.select(b.cmpf("OEQ", edge, edge), edge, b.f32(float("inf")))
+        edge = b.select(is_inside, edge, b.f32(NEG_INF))
+        return b.select(b.cmpi("eq", band, t.zero), b.f32(float("nan")), edge, "edge")
+
+    def _below(self, sample: ir.Value, high: ir.Value, end: ir.Value) -> ir.Value:
+        """A value that a batch's number of elements lie between and `high`; `end` if there are not as many."""
         t, b = self.t, self.b
         first = t.find_first(t.compare("ULT", sample, high, "is_below"), "first_below")
         place = t.plus(first, b.index(self.step - 1), "place")
         inside = b.cmpi("slt", place, b.index(self.sampled), "inside")
         low = t.extract(sample, b.select(inside, place, t.zero), "low")
-        return b.select(t.both(inside, b.cmpf("OEQ", low, low)), low, b.f32(NEG_INF), "low")
+        return b.select(t.both(inside, b.cmpf("OGT", low, end)), low, end, "low")
 
     def _run(self, chunks: RowChunks, value: ir.Value, column: ir.Value) -> list[ir.Value]:
         t, b = self.t, self.b
@@ -131,7 +150,7 @@ class Descending:
         ones = t.where(real, t.filled(1.0, BATCH.gathered, "ones"), 0.0, "element_ones")
         return t.index_of(t.reduced("add", ones, "elements"), "number")
 
-    def _next(self, sample, low, high, column, in_run, fits) -> list[ir.Value]:
+    def _next(self, sample, low, high, end, column, in_run, fits) -> list[ir.Value]:
         """Where the following batch lies, and whether there is one (index)."""
         t, b, keys = self.t, self.b, self.keys
         length = b.index(self.vocabulary)
@@ -140,8 +159,8 @@ class Descending:
         done = t.both(fits, t.opposite(stays_in_run), "is_done")
 
         def onward():
-            more = b.select(b.cmpf("OEQ", low, b.f32(NEG_INF)), t.zero, t.one)
-            return [self._below(sample, low), low, length, more]
+            more = b.select(b.cmpf("OEQ", low, end), t.zero, t.one)
+            return [self._below(sample, low, end), low, length, more]
 
         def again():
             """The rest of a run, or half of what was too much; of one value only, a run."""

@@ -112,5 +112,16 @@ class Ops:
         op = b.build(TILE.classes["Unpack"], pairs, results=types, name="values")
         return op.values, op.indices
 
+    def store_index(self, index: ir.Value, memory: ir.Value, place: ir.Value) -> None:
+        """One i32 that is not negative, to memory of i32 or i64."""
+        b = self.b
+        tile = b.splat(index, 8, "index")
+        if str(ir.MemRefType(memory.type).element_type) == "i64":
+            lane = self.ramp(8, b.i32_type, "index_lane")
+            beyond = b.op(arith.minsi, lane, b.splat(b.i32(1), 8), name="is_upper")
+            first = b.op(arith.subi, b.splat(b.i32(1), 8, "one"), beyond, name="is_first")
+            tile = b.op(arith.muli, first, tile, name="index_words")
+        self.store(tile, memory, place, self.one)
+
     def store(self, x: ir.Value, memory: ir.Value, offset: ir.Value, count: ir.Value) -> None:
         self.b.build(TILE.classes["Store"], x, memory, offset, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
@@ -38,7 +39,9 @@ class Results:
     def __init__(self, op, site: Site, t: Ops, ramp: ir.Value, vocabulary: int):
         self.op, self.t, self.b, self.ramp, self.vocabulary = op, t, t.b, ramp, vocabulary
         self.producers, self.outputs = site.producers, site.outputs
-        self.is_wide = any(str(ir.MemRefType(m.type).element_type) == "i64" for m in self.outputs.values())
+        self.is_writer: ir.Value | None = None  # whether this core writes the results that a row has once
+        listed = self.outputs.get("logits_idx")
+        self.is_wide = listed is not None and str(ir.MemRefType(listed.type).element_type) == "i64"
         if self.is_wide:
             self._prepare_words()
 
@@ -59,7 +62,7 @@ class Results:
         """The first `number` lanes are survivors, from `rank` on in their order: writes them, or compares their scores
         with the best so far; the first one of equal scores wins. `number` is at least 1."""
         if self.op.is_need_sample_result:
-            self._write(probability, indices, number, rank)
+            self._once(lambda: self._write(probability, indices, number, rank))
             return so_far
         t, b, lanes = self.t, self.b, length_of(probability)
         scores = probability
@@ -85,12 +88,19 @@ class Results:
 
     def choose(self, index: ir.Value, row: ir.Value) -> None:
         """The chosen index of a row (i32)."""
-        t, b = self.t, self.b
-        memory = self.outputs["logits_select_idx"]
-        tile = b.splat(index, 8, "index")
-        if self.is_wide:
-            tile = b.op(arith.muli, tile, slice_of(b, self.is_lower, 0, 8), name="index_words")
-        t.store(tile, memory, row, t.one)
+        self._once(lambda: self.t.store_index(index, self.outputs["logits_select_idx"], row))
+
+    def _once(self, write: Callable[[], None]) -> None:
+        """What one core alone writes."""
+        if self.is_writer is None:
+            write()
+            return
+
+        def writes():
+            write()
+            return []
+
+        self.b.if_(self.is_writer, [], writes)
 
     # -- distribution -------------------------------------------------------------------------------------------
 
@@ -127,7 +137,8 @@ class Results:
             t.store(zeros, self.outputs["logits_sort_masked"], t.plus(self.row_offset, start), count)
             return []
 
-        b.for_(number, length, b.index(lanes), [], some, induction="start", about="No probability behind the survivors.")
+        about = "No probability behind the survivors."
+        self._once(lambda: b.for_(number, length, b.index(lanes), [], some, induction="start", about=about))
 
     # -- logits in place ----------------------------------------------------------------------------------------
 

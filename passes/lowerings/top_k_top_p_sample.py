@@ -24,9 +24,12 @@ from jascend.dialect import TILE
 from ..builder import tile_type
 from .descending import Descending
 from .keys import Keys
-from .leading import LARGE, SMALL, Leading
+from .leading import LARGE, SMALL, Leading, Size
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of, with_slice
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .sample_exchange import Exchange
+from .sample_nucleus import Nucleus
+from .sample_probabilities import Probabilities
 from .sample_results import Choice, Results
 from .site import Candidate, Site
 
@@ -38,11 +41,10 @@ MAX_VOCABULARY = 1 << 20
 SHORT_ROW = 1024
 MAX_K = 1024
 _SORTED_LANES = (64, 128, 256, 384, 512, 1024)
-_PIECE = 1024  # elements of the running sums of a nucleus
-_RESULTS = (*Choice.NAMES, "last", "place")
-_UNIT = 1024  # elements of one sum of weights
-_MASS_CHUNK = 8 * _UNIT
-_LOWEST = -3.0e38  # stands for the maximum of a unit that has none
+_CHOICE = ("chosen", "last", "place")
+_MAX_PARTS = 16
+_MIN_PART = 2048  # elements; not fewer than a list has
+_UNIT = 1024  # elements that the length of a part is a multiple of
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -70,6 +72,8 @@ class Row:
       use_p: 0 < p < 1.
       use_m: 0 < m < 1.
       first_only: m >= 1.
+      in_order: survivors are in descending order.
+      is_listed: all of them are in a list.
       number: how many elements the list must have.
     """
 
@@ -81,6 +85,8 @@ class Row:
     use_p: ir.Value
     use_m: ir.Value
     first_only: ir.Value
+    in_order: ir.Value
+    is_listed: ir.Value
     number: ir.Value
 
 
@@ -93,6 +99,7 @@ class _Sampler:
         # The first element in descending order is the most probable one: the others matter to nobody.
         self.first_suffices = op.q is None and not op.is_need_logits and not op.is_need_sample_result
         self.chunk = site.tile
+        self.parts = _parts(logits, site)
         if self.is_short:
             self.chunk = next(lanes for lanes in _SORTED_LANES if lanes >= self.vocabulary)
         self.producers.tile = self.chunk
@@ -101,42 +108,70 @@ class _Sampler:
     # -- the kernel ---------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        b = self.b
-        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
+        b, parts = self.b, self.parts
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4, parts=parts)
         self.t = Ops(b)
         self.keys = Keys(b, self.dtype)
         self.length = b.index(self.vocabulary, "row_length")
         self.ramp = self.t.ramp(self.chunk, b.f32_type, "ramp")
         self.results = Results(self.op, self.site, self.t, self.ramp, self.vocabulary)
-        b.for_(share.first, share.last, self.t.one, [], self.one_row, induction="row", about="The rows of this core.")
+        self.probabilities = Probabilities(
+            self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits
+        )
+        if not self.is_short:
+            descending = Descending(self.t, self.keys, self.ramp, self.vocabulary)
+            self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
+        if parts == 1:
+            b.for_(share.first, share.last, self.t.one, [], self.one_row, induction="row", about="The rows of this core.")
+            return
+        self.exchange = Exchange(self.t, share.part, parts)
+        self.part = share.part
+
+        def one_round(number):
+            row = self.t.plus(share.first, number, "own_row")
+            active = b.cmpi("slt", row, share.last, "has_row")
+            last = self.t.minus(self.site.rows, self.t.one)
+            self.split_row(self.t.smaller(row, last, "row"), number, active)
+            return []
+
+        b.for_(
+            self.t.zero, share.rounds, self.t.one, [], one_round, induction="round",
+            about="The rows of this core's group. A core without a row goes along: all meet in every round.",
+        )  # fmt: skip
 
     def chunks(self, chunk: int) -> RowChunks:
+        """The row at hand."""
+        return self.stretch(self.t.zero, self.length, self.vocabulary, chunk)
+
+    def stretch(self, start: ir.Value, end: ir.Value, length: int, chunk: int) -> RowChunks:
         ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
-        return RowChunks(
-            self.b, self.producers, self.op.logits, self.t.zero, self.length, chunk=chunk, length=self.vocabulary, ramp=ramp
-        )
+        return RowChunks(self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp)
 
     def one_row(self, number: ir.Value) -> list[ir.Value]:
-        t, b = self.t, self.b
+        b = self.b
         row = self.enter(number)
-        in_order = t.either(t.either(row.use_k, row.one), t.either(row.use_p, row.first_only), "in_order")
         if self.is_short:
             chosen, last, place = b.if_(
-                in_order, ["chosen", "last", "place"], lambda: self.short_row(row), lambda: self.as_it_is(row),
+                row.in_order, _CHOICE, lambda: self.short_row(row), lambda: self.as_it_is(row),
                 types=self.choice_types(), about="The row in descending order, or as it is.",
             )  # fmt: skip
         else:
-            chosen, last, place = self.long_row(row, in_order)
+            chosen, last, place = self.long_row(row)
+        self.finish(row, chosen, last, place, self.chunks(self.chunk))
+        return []
+
+    def finish(self, row: Row, chosen, last, place, chunks: RowChunks) -> None:
+        """Writes the choice, and the logits of survivors in a stretch of the row."""
         if not self.op.is_need_sample_result:
             self.results.choose(chosen, row.row)
-        if self.op.is_need_logits:
+        if not self.op.is_need_logits:
+            return
 
-            def write():
-                self.results.write_leading_logits(self.chunks(self.chunk), last, place)
-                return []
+        def write():
+            self.results.write_leading_logits(chunks, last, place)
+            return []
 
-            b.if_(in_order, [], write)
-        return []
+        self.b.if_(row.in_order, [], write)
 
     def choice_types(self) -> list[ir.Type]:
         return [self.b.i32_type, self.b.f32_type, self.b.f32_type]
@@ -162,25 +197,24 @@ class _Sampler:
         listed = t.one
         if not self.first_suffices:
             listed = b.select(t.both(use_k, t.opposite(one)), t.index_of(k), t.one, "number")
-        return Row(number, p, m, use_k, one, use_p, use_m, first_only, listed)
+        is_listed = t.either(use_k, t.either(one, first_only), "is_listed")
+        in_order = t.either(is_listed, use_p, "in_order")
+        return Row(
+            number, p, m, use_k, one, use_p, use_m, first_only, in_order, in_order if self.first_suffices else is_listed, listed
+        )
 
     # -- rows that are one list ---------------------------------------------------------------------------------
 
     def short_row(self, row: Row) -> list[ir.Value]:
         t, b = self.t, self.b
-        own = t.either(row.use_k, t.either(row.one, row.first_only))
-        number = b.select(own, row.number, self.length, "listed")
+        number = b.select(row.is_listed, row.number, self.length, "listed")
         # The first element alone keeps the probability that it has in the row.
         of_list = t.either(row.use_k, row.one)
         weighed = b.select(of_list, row.number, self.length, "weighed")
         order = t.ramp(self.chunk, b.i32_type, "order")
-        x = self.whole(self.chunks(self.chunk)).x
+        x = self.probabilities.whole().x
         values, indices = t.unpacked(t.sorted(x, order, "sorted"))
         return self.decide(row, values, indices, number, weighed, None)
-
-    def whole(self, chunks: RowChunks) -> Chunk:
-        """A row of one chunk."""
-        return chunks.at(self.t.zero, self.length)
 
     # -- decisions in a list ------------------------------------------------------------------------------------
 
@@ -200,7 +234,7 @@ class _Sampler:
         inside = t.compare("OLT", rank, t.f32_of(number), "is_listed")
         probability = values
         if op.input_is_logits:
-            weights = self.weights(values, first)
+            weights = self.probabilities.weights(values, first)
             if weighed is not None:
                 counted = t.compare("OLT", rank, t.f32_of(weighed), "is_weighed")
                 mass = t.reduced("add", t.where(counted, weights, 0.0, "counted_weights"), "mass")
@@ -216,11 +250,6 @@ class _Sampler:
             return [chosen.index, b.f32(0.0), b.f32(0.0)]
         place = b.op(arith.sitofp, b.f32_type, t.extract(indices, last, "last_index"), name="place")
         return [chosen.index, t.extract(values, last, "last"), place]
-
-    def weights(self, values: ir.Value, maximum: ir.Value) -> ir.Value:
-        b = self.b
-        shift = b.op(arith.negf, maximum, name="minus_maximum")
-        return b.exp(b.op(arith.addf, values, b.splat(shift, length_of(values)), name="shifted"), "weights")
 
     def cut(self, row: Row, probability: ir.Value, number: ir.Value) -> ir.Value:
         """How many survive top-p and min-p, of `number` elements with descending probabilities."""
@@ -248,31 +277,21 @@ class _Sampler:
     def as_it_is(self, row: Row) -> list[ir.Value]:
         """A row in which nothing sorts: survivors in order of index."""
         t, b = self.t, self.b
-        maximum, mass = self.mass()
-        bound = self.relative_bound(row, maximum, mass)
+        maximum, mass = self.probabilities.mass()
+        bound = self.probabilities.least(row.m, maximum, mass)
         if bound is None:
             return self.all_of_it(maximum, mass)
         cuts = t.both(row.use_m, b.cmpf("OEQ", bound, bound), "cuts")
         return b.if_(
-            cuts, ["chosen", "last", "place"], lambda: self.what_reaches(bound, maximum, mass),
+            cuts, _CHOICE, lambda: self.what_reaches(bound, maximum, mass),
             lambda: self.all_of_it(maximum, mass), types=self.choice_types(),
         )  # fmt: skip
-
-    def relative_bound(self, row: Row, maximum: ir.Value, mass: ir.Value) -> ir.Value | None:
-        """The least probability that min-p leaves."""
-        t, b = self.t, self.b
-        if row.m is None:
-            return None
-        most = maximum
-        if self.op.input_is_logits:
-            most = t.extract(b.op(arith.divf, t.filled(1.0, 8, "one"), b.splat(mass, 8), name="most"), t.zero, "most")
-        return b.op(arith.mulf, most, row.m, name="bound")
 
     def all_of_it(self, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
         t, b = self.t, self.b
 
         def body(chunk: Chunk, best, chosen):
-            probability = self.probability(chunk.x, maximum, mass)
+            probability = self.probabilities.of(chunk.x, maximum, mass)
             if self.op.is_need_logits:
                 self.results.write_logits(chunk, None)
             indices = self.indices(self.ramp, chunk.column)
@@ -287,7 +306,7 @@ class _Sampler:
         t, b = self.t, self.b
 
         def body(chunk: Chunk, _, __, rank, best, chosen):
-            probability = self.probability(chunk.x, maximum, mass)
+            probability = self.probabilities.of(chunk.x, maximum, mass)
             inside = t.compare("OLT", self.ramp, t.f32_of(chunk.count), "inside")
             stays = t.both(t.compare("OGE", probability, bound, "reaches"), inside, "stays")
             if self.op.is_need_logits:
@@ -310,148 +329,128 @@ class _Sampler:
         self.results.fill_up(rank)
         return [chosen, b.f32(0.0), b.f32(0.0)]
 
-    def probability(self, x: ir.Value, maximum: ir.Value, mass: ir.Value) -> ir.Value:
-        if not self.op.input_is_logits:
-            return x
-        return self.b.op(arith.divf, self.weights(x, maximum), self.b.splat(mass, length_of(x)), name="probability")
-
     def indices(self, places: ir.Value, column: ir.Value) -> ir.Value:
         """Positions in the row of places in a chunk."""
         t, b = self.t, self.b
         places = b.op(arith.addf, places, b.splat(t.f32_of(column), length_of(places)), name="positions")
         return b.op(arith.fptosi, tile_type(length_of(places), b.i32_type), places, name="indices")
 
-    # -- the mass of a row --------------------------------------------------------------------------------------
-
-    def mass(self) -> tuple[ir.Value, ir.Value]:
-        """The maximum of a row, and the sum of its weights; of probabilities the maximum only."""
-        t, b = self.t, self.b
-        if self.is_short:
-            x = self.whole(self.chunks(self.chunk)).x
-            maximum = t.reduced("max", x, "maximum")
-            if not self.op.input_is_logits:
-                return maximum, b.f32(1.0)
-            return maximum, t.reduced("add", self.weights(x, maximum), "mass")
-        chunks = self.chunks(_MASS_CHUNK)
-        units = max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
-        unit_type = tile_type(_MASS_CHUNK // _UNIT, b.f32_type)
-
-        def highest_of(chunk: Chunk) -> tuple[ir.Value, ir.Value]:
-            unit = b.op(arith.shrsi, chunk.column, b.index(_UNIT.bit_length() - 1), name="unit")
-            return t.reduce("max", chunk.x, _UNIT, "unit_maxima"), unit
-
-        if not self.op.input_is_logits:
-
-            def maxima_of(chunk: Chunk, maxima):
-                highest, unit = highest_of(chunk)
-                return [with_slice(b, maxima, highest, unit, "maxima")]
-
-            (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, units))], maxima_of, "The largest probability.")
-            return t.reduced("max", maxima, "maximum"), b.f32(1.0)
-
-        def body(chunk: Chunk, maxima, sums):
-            highest, unit = highest_of(chunk)
-            highest = b.op(arith.maximumf, highest, t.filled(_LOWEST, length_of(highest)), name="unit_maxima")
-            shift = b.op(arith.negf, highest, name="shift")
-            shift = b.build(TILE.classes["Broadcast"], shift, results=[chunk.x.type], width=_UNIT, name="shifts").value
-            weights = b.exp(b.op(arith.addf, chunk.x, shift, name="shifted"), "weights")
-            mass = t.reduce("add", weights, _UNIT, "unit_sums")
-            return [with_slice(b, maxima, highest, unit, "maxima"), with_slice(b, sums, mass, unit, "sums")]
-
-        carried = [("maxima", t.filled(_LOWEST, units)), ("sums", t.filled(0.0, units))]
-        maxima, sums = chunks.each(carried, body, "Weights in blocks of 1024, each relative to its own maximum.")
-        maximum = t.reduced("max", maxima, "maximum")
-        scales = self.weights(maxima, maximum)
-        return maximum, t.reduced("add", b.op(arith.mulf, sums, scales, name="scaled_sums"), "mass")
-
     # -- long rows ----------------------------------------------------------------------------------------------
 
-    def long_row(self, row: Row, in_order: ir.Value) -> list[ir.Value]:
+    def long_row(self, row: Row) -> list[ir.Value]:
         t, b = self.t, self.b
         chunks = self.chunks(self.chunk)
 
-        def in_list(size):
-            def build():
-                pairs = Leading(t, self.keys, self.ramp, size).pairs(chunks, row.number)
-                values, indices = t.unpacked(pairs)
-                return self.decide(row, values, indices, row.number, row.number, None)
+        def listed():
+            return self.by_size(row, lambda size: self.decide_pairs(row, self.leading(size, chunks, row.number)))
 
-            return build
-
-        is_small = b.cmpi("sle", row.number, b.index(SMALL.listed), "is_small")
-        names, types = ["chosen", "last", "place"], self.choice_types()
-        listed = lambda: b.if_(is_small, names, in_list(SMALL), in_list(LARGE), types=types, about="The first elements of the row.")
         if self.first_suffices:
-            return b.if_(in_order, names, in_list(SMALL), lambda: self.as_it_is(row), types=types)
-        is_listed = t.either(row.use_k, t.either(row.one, row.first_only), "is_listed")
+            return b.if_(row.in_order, _CHOICE, listed, lambda: self.as_it_is(row), types=self.choice_types())
+
+        def from_nucleus():
+            found = self.nucleus.survivors(row, chunks, t.zero, 1)
+            self.results.fill_up(t.index_of(found.number))
+            return [found.chosen, found.last, found.place]
+
         other = lambda: b.if_(
-            in_order, names, lambda: self.nucleus(row, chunks), lambda: self.as_it_is(row), types=types,
+            row.in_order, _CHOICE, from_nucleus, lambda: self.as_it_is(row), types=self.choice_types(),
             about="The nucleus of the whole row, or the row as it is.",
         )  # fmt: skip
-        return b.if_(is_listed, names, listed, other, types=types, about="A list, or all of the row.")
+        return b.if_(row.is_listed, _CHOICE, listed, other, types=self.choice_types(), about="A list, or all of the row.")
 
-    # -- a nucleus of the whole row -----------------------------------------------------------------------------
+    def by_size(self, row: Row, build) -> list[ir.Value]:
+        """A short list where it is long enough."""
+        b = self.b
+        if self.first_suffices:
+            return build(SMALL)
+        is_small = b.cmpi("sle", row.number, b.index(SMALL.listed), "is_small")
+        about = "The first elements of the row."
+        return b.if_(is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about)
 
-    def nucleus(self, row: Row, chunks: RowChunks) -> list[ir.Value]:
-        """A row that top-p cuts, and top-k does not."""
+    def leading(self, size: Size, chunks: RowChunks, number: ir.Value) -> ir.Value:
+        return Leading(self.t, self.keys, self.ramp, size).pairs(chunks, number)
+
+    def decide_pairs(self, row: Row, pairs: ir.Value) -> list[ir.Value]:
+        return self.decide(row, *self.t.unpacked(pairs), row.number, row.number, None)
+
+    # -- rows that cores share ----------------------------------------------------------------------------------
+
+    def split_row(self, row_number: ir.Value, turn: ir.Value, active: ir.Value) -> None:
+        """This core's part of a row: its list, or its bands; what all parts found; and its stretch of the logits."""
         t, b = self.t, self.b
-        maximum, mass = self.mass()
-        bound = self.relative_bound(row, maximum, mass)
-        # A row without a mass keeps everything.
-        undefined = b.cmpf("UNE", mass, mass, "is_undefined")
-        batches = Descending(t, self.keys, self.ramp, self.vocabulary)
+        row = self.enter(row_number)
+        length = -(-self.vocabulary // self.parts)
+        length = -(-length // _UNIT) * _UNIT
+        start = b.op(arith.muli, self.part, b.index(length), name="part_start")
+        end = t.smaller(t.plus(start, b.index(length)), self.length, "part_end")
+        chunks = self.stretch(start, end, length, self.chunk)
+        is_first = b.cmpi("eq", self.part, t.zero, "is_first")
+        in_nucleus = t.both(row.in_order, t.opposite(row.is_listed), "in_nucleus")
 
-        def batch(values, indices, number, rank, before, *results):
-            def goes_on(going, start, *_):
-                return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", start, number))
+        def give_list():
+            def build(size):
+                self.exchange.give_list(self.leading(size, chunks, row.number), turn)
+                return self.no_choice()
 
-            def piece(_, start, rank, before, *results):
-                some = t.smaller(t.minus(number, start), b.index(_PIECE), "some")
-                part = [slice_of(b, x, start, _PIECE) for x in (values, indices)]
-                going, *state = self.piece(row, *part, some, rank, before, results, (maximum, mass, bound))
-                return [going, t.plus(start, b.index(_PIECE), "start"), *state]
+            self.by_size(row, build)
+            return []
 
-            names = ["rank", "before", *_RESULTS]
-            carried = [("going", t.one), ("start", t.zero), *zip(names, [rank, before, *results])]
-            going, _, *state = b.while_(carried, goes_on, piece, about="Running sums, by 1024 elements.")
-            return [going, *state]
+        def give_bands():
+            self.exchange.give(self.nucleus.survivors(row, self.chunks(self.chunk), self.part, self.parts), turn)
+            return []
 
-        carried = [("rank", t.zero), ("before", b.f32(0.0))]
-        carried += zip(_RESULTS, [*self.results.nothing_chosen().parts(), b.f32(NEG_INF), b.f32(float(self.vocabulary))])
-        rank, _, _, chosen, last, place = batches.each(chunks, carried, batch)
-        self.results.fill_up(rank)
-        return [
-            chosen, b.select(undefined, b.f32(NEG_INF), last, "last"),
-            b.select(undefined, b.f32(float(self.vocabulary)), place, "place"),
-        ]  # fmt: skip
+        def whole():
+            chosen, _, _ = self.as_it_is(row)
+            if not self.op.is_need_sample_result:
+                self.results.choose(chosen, row.row)
+            return []
 
-    def piece(self, row: Row, values, indices, number, rank, before, results, of_row) -> list[ir.Value]:
-        """The next elements in descending order: whether to go on, the rank after them, the sum up to there, and the
-        results so far."""
-        t, b = self.t, self.b
-        maximum, mass, bound = of_row
-        probability = self.probability(values, maximum, mass)
-        inside = t.compare("OLT", slice_of(b, self.ramp, 0, _PIECE), t.f32_of(number), "inside")
-        probability = t.where(inside, probability, 0.0, "probability")
-        sums = t.running_sums(probability, "running_sums")
-        sums = b.op(arith.addf, sums, b.splat(before, _PIECE), name="sums")
-        reached = t.find_first(t.compare("OGE", sums, row.p, "reaches_p"), "crossing")
-        going = b.cmpi("sge", reached, number, "short_of_p")
-        kept = t.smaller(number, t.plus(reached, t.one), "kept")
-        if row.m is not None:
-            below = t.find_first(t.compare("OLT", probability, bound, "is_below"), "first_below")
-            least = b.select(b.cmpi("eq", rank, t.zero), t.one, t.zero)
-            below = b.select(row.use_m, t.larger(below, least), number, "kept_by_min_p")
-            going = t.both(going, b.cmpi("sge", below, number), "goes_on")
-            kept = t.smaller(kept, below, "kept")
+        self.results.is_writer = None
+        b.if_(t.both(active, row.is_listed), [], give_list, about="The first elements of this part, for all cores of the group.")
+        if not self.first_suffices:
+            b.if_(t.both(active, in_nucleus), [], give_bands, about="The nucleus in the bands of this part.")
+        as_is = t.both(t.both(active, is_first), t.opposite(row.in_order), "is_as_it_is")
+        b.if_(as_is, [], whole, about="The row as it is, by one core.")
+        b.build(TILE.classes["SyncAll"])
 
-        def take():
-            choice = self.results.take(probability, indices, kept, rank, Choice(*results[:2]))
-            end = t.minus(kept, t.one)
-            place = b.op(arith.sitofp, b.f32_type, t.extract(indices, end, "last_index"), name="place")
-            return [*choice.parts(), t.extract(values, end, "last"), place]
+        def together():
+            self.results.is_writer = is_first
 
-        types = [b.f32_type, b.i32_type, b.f32_type, b.f32_type]
-        results = b.if_(b.cmpi("sgt", kept, t.zero), _RESULTS, take, lambda: list(results), types=types)
-        before = t.extract(sums, b.index(_PIECE - 1), "before")
-        return [b.select(going, t.one, t.zero), t.plus(rank, kept, "rank"), before, *results]
+            def listed():
+                return self.by_size(row, lambda size: self.decide_pairs(row, self.exchange.take_list(size, turn)))
+
+            def of_bands():
+                found = self.exchange.take(turn)
+                self.results.fill_up(t.index_of(found.number))
+                return [found.chosen, found.last, found.place]
+
+            if self.first_suffices:
+                chosen, last, place = listed()
+            else:
+                chosen, last, place = b.if_(row.is_listed, _CHOICE, listed, of_bands, types=self.choice_types())
+            self.finish(row, chosen, last, place, chunks)
+            return []
+
+        takes_part = active if self.op.is_need_logits else t.both(active, is_first)
+        b.if_(t.both(takes_part, row.in_order), [], together, about="What all parts found.")
+
+    def no_choice(self) -> list[ir.Value]:
+        b = self.b
+        return [b.i32(0), b.f32(0.0), b.f32(0.0)]
+
+
+def _parts(logits: ir.RankedTensorType, site: Site) -> int:
+    """As many cores a row as there are for it, if there are two at least, each with enough to do."""
+    vocabulary = logits.get_dim_size(1)
+    if vocabulary <= SHORT_ROW:
+        return 1
+    if site.parts is not None:
+        most = min(site.parts, _MAX_PARTS, -(-vocabulary // _MIN_PART))
+    elif logits.is_dynamic_dim(0) or logits.get_dim_size(0) == 0:
+        return 1
+    else:
+        most = min(site.target.vector_cores // logits.get_dim_size(0), _MAX_PARTS, -(-vocabulary // _MIN_PART))
+    if most < 2:
+        return 1
+    # The same length with fewer parts: no part is empty.
+    return -(-vocabulary // (-(-vocabulary // (most * _UNIT)) * _UNIT))

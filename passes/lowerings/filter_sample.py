@@ -1,0 +1,136 @@
+"""`ascend.filter_sample` on tiles: the filter's thresholds, then one choice among what they leave.
+
+The thresholds are those of `apply_top_k_top_p`, found as there; the row that they leave is never written. The choice takes a
+pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors. The sum of the weights
+would divide all scores alike, so it is not computed.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith
+
+from jascend.backends.ascend.targets import Target
+
+from . import apply_top_k_top_p
+from .apply_top_k_top_p import Filter, plan_of
+from .candidates import folded
+from .ops import Ops
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .site import Site
+
+SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
+CANDIDATES = apply_top_k_top_p.CANDIDATES
+FILL: dict[str, int] = {}
+
+_LANES = 64  # of the maxima
+_Q = ("row", "col")
+
+
+def refusal(op: ir.OpView, target: Target) -> str | None:
+    """Why no kernel is generated for an op; None if one is."""
+    return apply_top_k_top_p.refusal(op, target)
+
+
+def lower(op: ir.OpView, site: Site) -> None:
+    """Builds the kernel body: all rows of this core."""
+    site.parts = 1
+    plan = plan_of(op, site)
+    site.remarks.append(plan.why)
+    _FilterSample(op, site, plan).build()
+
+
+class _FilterSample(Filter):
+    """The filter, but that what it would write is a choice."""
+
+    RESULT = "index"
+
+    def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
+        self.t, self.row_number = Ops(self.b), row
+        k, p = super().enter(row)
+        self.producers.prepare([(self.op.q, _Q)])
+        return k, p
+
+    def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
+        self.write(self.whole_row(self.plan.chunk), cut, ties_left)
+        return []
+
+    def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
+        """Chooses among what is above `cut`, and equal to it but for the first `removed` elements."""
+        b = self.b
+        place = b.f32(-1.0)
+        if self.op.p is not None:
+            (place,) = b.if_(
+                b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
+                lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
+            )  # fmt: skip
+        maximum = self._maximum(chunks)
+        carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
+
+        def body(chunk: Chunk, best, chosen):
+            return self._choose(chunk, cut, place, maximum, best, chosen)
+
+        _, chosen = chunks.each(carried, body, "The greatest score of a survivor.")
+        self.t.store_index(chosen, self.out, self.row_number)
+
+    def _last_removed(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> ir.Value:
+        """The position of the last element that goes although it equals `cut` (f32)."""
+        t, b = self.t, self.b
+
+        def body(chunk: Chunk, left, place):
+            ramp = slice_of(b, self.ramp, 0, length_of(chunk.x))
+            positions, kept = t.compress(ramp, t.compare("OEQ", chunk.x, cut, "equals"), "equal_positions")
+            here = t.f32_of(kept, "equal_here")
+            ends = t.both(b.cmpf("OGT", left, b.f32(0.0)), b.cmpf("OGE", here, left), "ends_here")
+
+            def position():
+                last = t.index_of(b.op(arith.subf, left, b.f32(1.0)))
+                return [b.op(arith.addf, t.extract(positions, last, "place"), t.f32_of(chunk.column), name="position")]
+
+            (place,) = b.if_(ends, ["last_removed"], position, lambda: [place], types=[b.f32_type])
+            return [b.op(arith.subf, left, here, name="ties_left"), place]
+
+        carried = [("ties_left", removed), ("last_removed", b.f32(-1.0))]
+        return chunks.each(carried, body, "The last one of the ties that go.")[1]
+
+    def _maximum(self, chunks: RowChunks) -> ir.Value:
+        t, b = self.t, self.b
+        lanes = min(_LANES, chunks.chunk)
+        fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, folded(b, arith.maximumf, chunk.x, lanes), name="maxima")]
+        (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, "The maximum of the row.")
+        return t.reduced("max", maxima, "maximum")
+
+    def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
+        t, b, lanes = self.t, self.b, length_of(chunk.x)
+        stays = t.compare("UGE", chunk.x, cut, "reaches")
+        ramp = slice_of(b, self.ramp, 0, lanes)
+        if self.op.p is not None:
+            here = b.op(arith.subf, place, t.f32_of(chunk.column), name="last_here")
+            stays = t.both(stays, t.compare("OGT", ramp, here, "is_after"))
+            stays = t.either(stays, t.compare("UGT", chunk.x, cut, "exceeds"))
+        stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
+        highest = t.reduced("max", t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
+
+        def compare():
+            shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), lanes)
+            weights = b.exp(b.op(arith.addf, chunk.x, shift, name="shifted"), "weights")
+            self.producers.tile = lanes
+            self.producers.prepare([(self.op.q, _Q)])
+            q = self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
+            divisor = q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), lanes), name="divisor")
+            scores = b.op(arith.divf, weights, divisor, name="scores")
+            scores = t.where(b.cmpf("OEQ", scores, scores, "is_number"), scores, float("inf"), "scores")
+            scores = t.where(stays, scores, NEG_INF, "scores")
+            greatest = t.reduced("max", scores, "greatest")
+
+            def improve():
+                first = t.find_first(t.compare("OEQ", scores, greatest, "is_greatest"), "first")
+                return [greatest, t.i32_of(t.plus(chunk.column, first), "chosen")]
+
+            types = [b.f32_type, b.i32_type]
+            return b.if_(b.cmpf("OGT", greatest, best), ["best", "chosen"], improve, lambda: [best, chosen], types=types)
+
+        return b.if_(
+            b.cmpf("OGT", highest, b.f32(0.0), "has_survivors"), ["best", "chosen"], compare, lambda: [best, chosen],
+            types=[b.f32_type, b.i32_type],
+        )  # fmt: skip

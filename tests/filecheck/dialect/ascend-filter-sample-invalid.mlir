@@ -1,0 +1,31 @@
+// RUN: jascend-opt %s --split-input-file --verify-diagnostics
+
+func.func @neither(%x: tensor<4x9xf32>, %q: tensor<4x9xf32>) {
+  // expected-error@below {{p and k}}
+  %0 = "ascend.filter_sample"(%x, %q) {eps = 0.0 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<4x9xf32>, tensor<4x9xf32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @shape_of_q(%x: tensor<4x9xf32>, %q: tensor<4x8xf32>, %k: tensor<4xi32>) {
+  // expected-error@below {{must be shaped like logits float32[4,9], but is float32[4,8]}}
+  %0 = "ascend.filter_sample"(%x, %q, %k) {eps = 0.0 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (tensor<4x9xf32>, tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @dtype_of_q(%x: tensor<4x9xf16>, %q: tensor<4x9xf16>, %k: tensor<4xi32>) {
+  // expected-error@below {{q must be float32, but is float16[4,9]}}
+  %0 = "ascend.filter_sample"(%x, %q, %k) {eps = 0.0 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (tensor<4x9xf16>, tensor<4x9xf16>, tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @index(%x: tensor<4x9xf32>, %q: tensor<4x9xf32>, %k: tensor<4xi32>) {
+  // expected-error@below {{result 'index' must be int64[4], got float32[4]}}
+  %0 = "ascend.filter_sample"(%x, %q, %k) {eps = 0.0 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (tensor<4x9xf32>, tensor<4x9xf32>, tensor<4xi32>) -> tensor<4xf32>
+  return
+}
