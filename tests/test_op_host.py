@@ -5,10 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import op_host
 import pytest
+from jascend.backends.ascend import signature
 from jascend.backends.ascend.codegen import op_host as emitter
 from jascend.backends.ascend.codegen import tiling
 from jascend.backends.ascend.project import build_for_twin
 from jascend.backends.ascend.signature import Codes, Signature, Tensor, argument_names
+from jascend.dialect import ASCEND, rules
+from jascend.passes import lower_to_tile
 from op_host import FAILED, PARAM_INVALID, SUCCESS, SYSTEM_WORKSPACE, Host
 
 import jascend as ja
@@ -74,10 +77,10 @@ def test_definition(operators):
 @pytest.mark.parametrize("case", [FILTER, SPLIT, GATE], ids=["filter", "split rows", "gating"])
 def test_tiling_is_that_of_python(operators, case):
     kernel, host = operators(case)
-    signature, parts = kernel.signature, kernel.shape.parts
+    tensors, parts = kernel.signature, kernel.shape.parts
     for cores in [c for c in (1, 2, 7, 16, 20, 40, 47, 48, 64) if c >= parts]:
         for rows in [*range(1, 140), 255, 256, 257, 1023, 4096, 65535, 10**6, 2**31 - 1]:
-            found = host.tiling(shapes(signature.inputs, rows), shapes(signature.outputs, rows), cores)
+            found = host.tiling(shapes(tensors.inputs, rows), shapes(tensors.outputs, rows), cores)
             assert found == (
                 SUCCESS,
                 kernel.shape.blocks(rows, cores),
@@ -92,11 +95,11 @@ def test_tiling_is_that_of_python(operators, case):
 def test_tiling_of_any_kernel_is_that_of_python(tmp_path, parts, all_cores):
     """Thousands of launches: groups of cores that do and do not divide, with each kind of scratch memory."""
     layout = tiling.Shape(parts=parts, all_cores=all_cores, uses_rows=all_cores, scratch=(64, 1 << 21, 96))
-    signature = Signature((Tensor("x", "float32", (None, 8)),), (Tensor("y", "int64", (None,)),), 4, None)
+    made = Signature((Tensor("x", "float32", (None, 8)),), (Tensor("y", "int64", (None,)),), 4, None)
     (tmp_path / "op_host").mkdir()
     (tmp_path / "op_kernel").mkdir()
     source = tmp_path / "op_host" / "jascend_x.cpp"
-    source.write_text(emitter.emit("jascend_x", signature, layout, soc="ascend950", cores_wait=parts > 1))
+    source.write_text(emitter.emit("jascend_x", made, layout, soc="ascend950", cores_wait=parts > 1))
     (tmp_path / "op_kernel" / tiling.file_name("jascend_x")).write_text(layout.header("jascend_x"))
     host = Host(source, tmp_path / "host.so")
     rng = np.random.default_rng(parts)
@@ -214,11 +217,11 @@ def test_a_kernel_for_fixed_shapes(tmp_path):
     """Without a parameter that leads, only the compiled shapes are taken; scalars come with or without a dimension."""
     layout = tiling.Shape()
     inputs = (Tensor("x", "float32", (4, 8)), Tensor("s", "float16", (), Codes(rank=561002)))
-    signature = Signature(inputs, (Tensor("y", "int4", (32,)),), 4, None)
+    made = Signature(inputs, (Tensor("y", "int4", (32,)),), 4, None)
     (tmp_path / "op_host").mkdir()
     (tmp_path / "op_kernel").mkdir()
     source = tmp_path / "op_host" / "jascend_x.cpp"
-    source.write_text(emitter.emit("jascend_x", signature, layout, soc="ascend950", cores_wait=False))
+    source.write_text(emitter.emit("jascend_x", made, layout, soc="ascend950", cores_wait=False))
     (tmp_path / "op_kernel" / tiling.file_name("jascend_x")).write_text(layout.header("jascend_x"))
     host = Host(source, tmp_path / "host.so")
     assert host.tiling([(4, 8), ()], [(32,)], 40)[:3] == (SUCCESS, 4, [1, 0])
@@ -268,6 +271,15 @@ def test_argument_names_that_cann_has_itself_or_that_capitals_make_equal():
         "ExecutorTensor",
         "x22",
     ]
+
+
+def test_every_operator_with_a_kernel_has_a_rule_and_known_operands():
+    for name in lower_to_tile._LOWERINGS:
+        definition = ASCEND.by_name[name]
+        assert callable(getattr(rules, definition.name))
+        operands = {operand.name for operand in definition.operands}
+        assert set(signature._ROW_WISE.get(name, ())) <= operands
+        assert name in signature._ROW_WISE or name == "ascend.moe_init_routing"  # for a fixed number of tokens
 
 
 def test_one_binary_serves_any_number_of_rows(operators):

@@ -27,6 +27,7 @@ from .plan import Launch, TensorType
 # operator that is not listed gets kernels for the compiled number of rows only.
 _ROW_WISE = {
     "ascend.apply_top_k_top_p": ("logits", "p", "k"),
+    "ascend.filter_sample": ("logits", "q", "p", "k"),
     "ascend.top_k_top_p_sample": ("logits", "top_k", "top_p", "q", "min_ps"),
     "ascend.moe_gating_top_k": ("x", "input_ids", "additional_token_mask"),
 }
