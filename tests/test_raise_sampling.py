@@ -20,7 +20,7 @@ FILTER, SAMPLE = "apply_top_k_top_p", "top_k_top_p_sample"
 
 def logits_of(seed, shape=(B, V), dtype=np.float32):
     rng = np.random.default_rng(seed)
-    return jnp.asarray(np.round(rng.normal(0, 2, shape) * 2) / 2, dtype)
+    return jnp.asarray(np.round(rng.normal(0, 2, shape) * 2) / 2 + 0.0, dtype)  # no -0.0, which top_k takes for less
 
 
 LOGITS = logits_of(0)

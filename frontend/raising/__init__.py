@@ -7,7 +7,7 @@ operators.
 
 A rule takes a node and returns a `Raise`, or None, or raises `Refused` with the reason why code that looks like an
 operator means something else. What is raised never changes a result beyond the operators' own band of 1e-5 around a
-threshold, and never the treatment of equal values; NaN is outside their contract.
+threshold, and never the treatment of equal values (-0.0 equals 0.0); NaN is outside their contract.
 
 Before:
 
