@@ -12,14 +12,31 @@ Before:
 After:
 
     %0 = "ascend.apply_top_k_top_p"(%x, %p, %k) ...
+
+`top_k_top_p_sample` with all its stages off draws from the rows as they are, and takes `q` by index. So after the filter it
+is `filter_sample`, which reads the logits once and writes an index a row. With a stage on it has other rules for ties than the
+filter, and takes `q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too.
+Of `q` the one operator takes the absolute value, and the other takes it as it is.
+
+Before:
+
+    %rows = "ascend.apply_top_k_top_p"(%x, %p, %k) ...
+    %index = "ascend.top_k_top_p_sample"(%rows, %zero, %one, %q) {eps = 0.0 : f32, ...} ...
+
+After:
+
+    %abs = linalg.generic ... { math.absf } ...
+    %index = "ascend.filter_sample"(%x, %abs, %p, %k) {eps = 0.0 : f32, ...} ...
 """
 
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import arith, linalg, math, tensor
 
 from jascend.dialect import ASCEND
 
+from .lowerings.producers import VIEWS
 from .registry import rewrite
 
 
@@ -34,3 +51,74 @@ def filter_without_sort(op, rewriter):
         return True
     fused = ASCEND.classes["ApplyTopKTopP"].build(sort.x, op.p, op.k, results=[op.out.type], target=op.target)
     rewriter.replace_op(op, fused)
+
+
+@rewrite("ascend.top_k_top_p_sample", pass_name="fuse-sampling")
+def sample_what_is_filtered(op, rewriter):
+    """A draw from filtered rows filters them itself."""
+    filtered = op.logits.owner
+    if isinstance(filtered, ir.Block) or filtered.name != "ascend.apply_top_k_top_p":
+        return True
+    reason = _why_not_plain(op)
+    if reason is not None:
+        return f"not fused with the filter before it: {reason}"
+    if sum(1 for _ in op.logits.uses) > 1:
+        return "not fused with the filter before it: something else needs the filtered rows too"
+    filtered = filtered.opview
+    target = op.target or filtered.target
+    if filtered.target not in (None, target):
+        return f"not fused with the filter before it: it is for {op.target}, and the filter for {filtered.target}"
+    fused = ASCEND.classes["FilterSample"].build(
+        filtered.logits, _absolute(op.q), filtered.p, filtered.k,
+        results=[op.logits_select_idx.type], eps=op.eps, target=target,
+    )  # fmt: skip
+    rewriter.replace_op(op, fused)
+
+
+def _why_not_plain(op) -> str | None:
+    """Why `top_k_top_p_sample` is more than a draw from rows as they are."""
+    if op.q is None or op.is_need_logits or op.is_need_sample_result:
+        return "it does not only draw"
+    if not op.input_is_logits:
+        return "it takes probabilities"
+    if op.min_ps is not None:
+        return "it has a min-p"
+    k, p = _number(op.top_k), _number(op.top_p)
+    if k is None or 0 < k <= ir.RankedTensorType(op.logits.type).get_dim_size(1):
+        return "its top-k may be on, and treats equal values in another way"
+    if p is None or p < 1:
+        return "its top-p may be on, and treats equal values in another way"
+    return None
+
+
+def _number(value: ir.Value) -> float | int | None:
+    """The one number that all elements of a value are, where it is a constant, spread."""
+    op = value.owner
+    if isinstance(op, ir.Block):
+        return None
+    if op.name == "arith.constant":
+        constant = op.attributes["value"]
+        splat = isinstance(constant, ir.DenseElementsAttr) and constant.is_splat
+        return constant.get_splat_value().value if splat else getattr(constant, "value", None)
+    if op.name in (*VIEWS, "linalg.fill"):
+        return _number(op.operands[0])
+    if op.name == "linalg.generic" and len(op.operands) == 2:
+        block = op.regions[0].blocks[0]
+        passed_on = block.operations[0].operation
+        if passed_on.name == "linalg.yield" and passed_on.operands[0] == block.arguments[0]:
+            return _number(op.operands[0])
+    return None
+
+
+def _absolute(q: ir.Value) -> ir.Value:
+    kind = ir.RankedTensorType(q.type)
+    sizes = [tensor.dim(q, arith.constant(ir.IndexType.get(), i)) if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank)]
+    identity = ir.AffineMap.get_identity(kind.rank)
+    parallel = linalg.IteratorType.parallel
+    generic = linalg.GenericOp(
+        [kind], [q], [tensor.empty(sizes, kind.element_type)], [identity] * 2, [parallel] * kind.rank
+    )
+    block = generic.regions[0].blocks.append(kind.element_type, kind.element_type)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([math.absf(block.arguments[0])])
+    return generic.results[0]

@@ -646,3 +646,17 @@ def test_forbidden():
     assert "raise-sampling" not in str(error.value)
     with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, but has 'x'"):
         ja.compile(at_least_kth, LOGITS, forbid="x")
+
+
+def whole_sampler(logits, k, p, q):
+    """Temperature, top-k, top-p, softmax and an exponential race, as many write them."""
+    filtered = ascending_in_sorted_rows(logits / 0.7, k, p)
+    return jnp.argmax(jax.nn.softmax(filtered, axis=-1) / jnp.maximum(q, 1e-10), axis=-1)
+
+
+def test_a_whole_sampler_is_one_kernel():
+    check(whole_sampler, arguments(whole_sampler), [FILTER, SAMPLE], draws(whole_sampler))
+    program = ja.compile(whole_sampler, *arguments(whole_sampler))
+    assert [kernel.name for kernel in program.kernels] == ["jascend_whole_sampler_filter_sample"]
+    for each in draws(whole_sampler)[:3]:
+        np.testing.assert_array_equal(program(*each), jax.jit(whole_sampler)(*each))

@@ -47,3 +47,82 @@ func.func @other_indices_not_fused(%x: tensor<2x8xf32>, %indices: tensor<2x8xi32
   %0 = "ascend.apply_top_k_top_p_with_sorted"(%values, %indices, %k) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>} : (tensor<2x8xf32>, tensor<2x8xi32>, tensor<2xi32>) -> tensor<2x8xf32>
   return %0 : tensor<2x8xf32>
 }
+
+// All stages off: what is drawn from filtered rows is drawn by the filter. Of q the sampler takes the absolute value.
+// CHECK-LABEL: func.func @filtered_then_drawn(
+// CHECK-SAME:      %[[X:.*]]: tensor<2x8xf32>, %[[P:.*]]: tensor<2xf32>, %[[K:.*]]: tensor<2xi32>, %[[Q:.*]]: tensor<2x8xf32>
+// CHECK:         %[[ABS:.*]] = linalg.generic {{.*}} ins(%[[Q]] : tensor<2x8xf32>)
+// CHECK:           math.absf
+// CHECK:         %[[INDEX:.*]] = "ascend.filter_sample"(%[[X]], %[[ABS]], %[[P]], %[[K]]) {eps = 1.250000e-01 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1>, target = "ascend910b"}
+// CHECK-NEXT:    return %[[INDEX]]
+func.func @filtered_then_drawn(%x: tensor<2x8xf32>, %p: tensor<2xf32>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %empty = tensor.empty() : tensor<2xf32>
+  %ones = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%one : tensor<f32>) outs(%empty : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %p, %k) {operandSegmentSizes = array<i32: 1, 1, 1>, target = "ascend910b"} : (tensor<2x8xf32>, tensor<2xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %ones, %q) {eps = 0.125 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// A batch of any size; without p.
+// CHECK-LABEL: func.func @any_batch(
+// CHECK:         "ascend.filter_sample"(%{{.*}}, %{{.*}}, %{{.*}}) {eps = 0.000000e+00 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>}
+func.func @any_batch(%x: tensor<?x8xf16>, %k: tensor<?xi32>, %q: tensor<?x8xf32>, %batch: index) -> tensor<?xi64> {
+  %off = arith.constant 0 : i32
+  %one = arith.constant 1.0 : f16
+  %ks = tensor.empty(%batch) : tensor<?xi32>
+  %ps = tensor.empty(%batch) : tensor<?xf16>
+  %offs = linalg.fill ins(%off : i32) outs(%ks : tensor<?xi32>) -> tensor<?xi32>
+  %ones = linalg.fill ins(%one : f16) outs(%ps : tensor<?xf16>) -> tensor<?xf16>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<?x8xf16>, tensor<?xi32>) -> tensor<?x8xf16>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %offs, %ones, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<?x8xf16>, tensor<?xi32>, tensor<?xf16>, tensor<?x8xf32>) -> tensor<?xi64>
+  return %0 : tensor<?xi64>
+}
+
+// With a top-k of its own, the sampler breaks ties in another way and takes q by rank.
+// CHECK-LABEL: func.func @own_top_k_not_fused(
+// CHECK:         "ascend.apply_top_k_top_p"
+// CHECK:         "ascend.top_k_top_p_sample"
+func.func @own_top_k_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> tensor<2xi32> {
+  %ones = arith.constant dense<1.0> : tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %k, %ones, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// So with a top-p.
+// CHECK-LABEL: func.func @own_top_p_not_fused(
+// CHECK:         "ascend.top_k_top_p_sample"
+func.func @own_top_p_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %half = arith.constant dense<0.5> : tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %half, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// Without q the largest probability is chosen, which filter_sample does not.
+// CHECK-LABEL: func.func @greedy_not_fused(
+// CHECK:         "ascend.top_k_top_p_sample"
+func.func @greedy_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %ones = arith.constant dense<1.0> : tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %ones) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// The filtered rows are written for somebody else too: filtering again would not spare it.
+// CHECK-LABEL: func.func @rows_needed_not_fused(
+// CHECK:         "ascend.top_k_top_p_sample"
+func.func @rows_needed_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2xi32>) {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %ones = arith.constant dense<1.0> : tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %ones, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %rows, %0 : tensor<2x8xf32>, tensor<2xi32>
+}
