@@ -3,6 +3,8 @@
 Logits have many equal values, so that a wrong rule for ties shows in every test."""
 
 import inspect
+import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -638,6 +640,12 @@ def test_a_compiled_program_computes_the_same():
 def test_what_is_not_raised_is_part_of_the_error():
     with pytest.raises(ja.errors.Unsupported, match="raise-sampling: missed: it keeps every copy of the logit"):
         ja.compile(cut_at_a_value, *arguments(cut_at_a_value))
+
+
+def test_the_example_of_the_documentation():
+    page = Path(__file__).parent.parent / "docs" / "raising.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(example, str(page), "exec"), {})
 
 
 def test_forbidden():

@@ -1,4 +1,4 @@
-"""`raise-sampling` on variants of the nucleus that nobody chose: most are no filter at all, and what is raised must compute the
+"""`raise-sampling` on variants of the nucleus that nobody chose. Most are no filter at all; what is raised must compute the
 same, with equal logits everywhere."""
 
 import itertools
