@@ -14,7 +14,7 @@ import jascend as ja
 from jascend.errors import Unsupported
 
 F32, BF16 = np.float32, ml_dtypes.bfloat16
-SUPPORTED = (-1, 0, 1)
+SUPPORTED = (-1, 0, 1, 6, 7, 8)
 CASES = [
     case for case in vectors.moe_init_routing()
     if case.info["attrs"]["quant_mode"] in SUPPORTED and case.info["inputs"]["x"]["dtype"] != "fp4_e2m1"
@@ -82,7 +82,7 @@ def vector_cases():
             if {"ascend910b": "950-only", "ascend950": "a2a3-only"}[target] in tags:
                 continue
             of_quick = "ascend950" if int(number) % 4 == 0 and "a2a3-only" not in tags else "ascend910b"
-            is_quick = number in QUICK and target == of_quick or number == "071"
+            is_quick = number in QUICK and target == of_quick or number in ("060", "061", "071")
             marks = [] if is_quick else [pytest.mark.long]
             yield pytest.param(case, target, id=f"{case.info['id']}-{target}", marks=marks)
 

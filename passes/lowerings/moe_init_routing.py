@@ -32,7 +32,9 @@ CANDIDATES = tuple(
     for tile, lanes in ((32768, 2048), (24576, 1024), (16384, 1024), (4096, 512))
 )  # bytes of the rows at hand, and lanes of a block of pairs
 
-_NO_QUANTIZATION, _STATIC, _DYNAMIC = -1, 0, 1
+_NO_QUANTIZATION = -1
+_DYNAMIC = (1, 8)  # with a scale that depends on the row
+_LARGEST = {0: None, 1: 127.0, 6: None, 7: 32768.0, 8: 32768.0}  # what rows are scaled to, or held within
 _MOST_SLOTS = 2047  # of a token: a block of pairs holds whole tokens
 _ZEROS = 8192  # bytes that are zeroed at a time
 _PAIRS = 4  # whose codes are made at once, where they depend on the expert
@@ -48,7 +50,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
         return "is generated for a fixed number of tokens"
     if any(not isinstance(value.owner, ir.Block) for value in op.operands):
         return "takes its operands from memory: compute what goes in before, outside of what is compiled"
-    if op.quant_mode not in (_NO_QUANTIZATION, _STATIC, _DYNAMIC):
+    if op.quant_mode not in (_NO_QUANTIZATION, *_LARGEST):
         return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
     if _element(op.x) == "f4E2M1FN":
         return f"has no kernel for x of float4_e2m1fn on {target.name} yet"
@@ -146,8 +148,10 @@ class _Routing:
         pad = None if pitch == size else 0.0
         self.sources.append(Rows(self.x, size, columns, pitch, pad))
         self.targets.append(Rows(outputs["expanded_x"], size, columns, pitch))
-        if op.quant_mode == _STATIC:
-            self.made = Static(b, self.memory(op.scale), self.memory(op.offset))
+        code, most = self.targets[0].element, _LARGEST[op.quant_mode]
+        if op.quant_mode not in _DYNAMIC:
+            scale, offset = (None if value is None else self.memory(value) for value in (op.scale, op.offset))
+            self.made = Static(b, code, scale=scale, offset=offset, most=most)
             return
         self.targets.append(Rows(outputs["expanded_scale"], 1, 1, SCALE_LANES))
         smooth, by_expert = None, False
@@ -159,7 +163,7 @@ class _Routing:
             else:
                 row = self.t.load(rows.memory, self.zero, b.index(size), pitch, "smooth", pad=pad)
                 smooth = self.t.repeat(row, self.batch(), "smooth_rows")
-        self.made = Dynamic(b, self.batch(), pitch, smooth=smooth, by_expert=by_expert)
+        self.made = Dynamic(b, code, most, self.batch(), pitch, smooth=smooth, by_expert=by_expert)
 
     def batch(self) -> int:
         """How many rows are read at once: one, unless they are short."""

@@ -1,4 +1,4 @@
-"""What routing makes of rows on the way: codes of 8 bits, and a scale for every row.
+"""What routing makes of rows on the way: codes of 8 bits, and a scale for every row where it depends on the row.
 
 Rows lie `pitch` lanes apart in a tile, zeros behind each. Scales are maxima, which no order of evaluation changes; what
 follows is rounded as IEEE says, so that a row's codes do not depend on the rows beside it. A row whose scale is 0, or
@@ -19,7 +19,6 @@ from .routing_tiles import Tiles
 
 _REDUCED = 4096  # lanes of a row that one reduction takes
 SCALE_LANES = 8  # lanes of a scale, one block
-_CODES = 127.0
 _COMPARED = 64  # lanes that are compared at once
 _HUGE = 1e38  # what divides a row to zeros
 
@@ -42,11 +41,15 @@ def _halvings(size: int) -> int:
 
 
 class Static:
-    """x * scale + offset, with the same two for all."""
+    """Codes of x, of x * scale or of x * scale + offset, with the same two for all; held within `most` where it is there."""
 
-    def __init__(self, b: Builder, scale: ir.Value, offset: ir.Value):
-        self.b, self.t = b, Tiles(b)
-        self.scale, self.offset = self.number(scale, "scale"), self.number(offset, "offset")
+    def __init__(
+        self, b: Builder, code: ir.Type, *, scale: ir.Value | None = None, offset: ir.Value | None = None,
+        most: float | None = None,
+    ):  # fmt: skip
+        self.b, self.t, self.code, self.most = b, Tiles(b), code, most
+        self.scale = None if scale is None else self.number(scale, "scale")
+        self.offset = None if offset is None else self.number(offset, "offset")
 
     def number(self, memory: ir.Value, name: str) -> ir.Value:
         b = self.b
@@ -57,28 +60,35 @@ class Static:
         return [self.codes(self.value(x), None)]
 
     def value(self, x: ir.Value) -> ir.Value:
-        b, lanes = self.b, length_of(x)
-        scaled = b.op(arith.mulf, _as_f32(b, x), b.splat(self.scale, lanes), name="scaled")
-        return b.op(arith.addf, scaled, b.splat(self.offset, lanes), name="shifted")
+        b, t, value = self.b, self.t, _as_f32(self.b, x)
+        if self.scale is not None:
+            value = b.op(arith.mulf, value, t.splat(self.scale, value), name="scaled")
+        if self.offset is not None:
+            value = b.op(arith.addf, value, t.splat(self.offset, value), name="shifted")
+        if self.most is not None:
+            value = b.op(arith.maximumf, value, t.splat(-self.most, value), name="held")
+            value = b.op(arith.minimumf, value, t.splat(self.most, value), name="held")
+        return value
 
     def codes(self, value: ir.Value, divisor: None) -> ir.Value:
-        return _quantized(self.t, value)
+        return self.t.make("Quantize", value, length=length_of(value), element=self.code, name="codes")
 
 
 class Dynamic:
-    """A row, times another one where there is one, over the 127th part of its largest element; and that scale.
+    """A row, times another one where there is one, over its scale: its largest magnitude over `most`; and that scale.
 
     Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`,
     rows come in a tile each, and as many behind them to multiply them with. The insertion point at construction is that
     of the tiles it needs throughout."""
 
     def __init__(
-        self, b: Builder, rows: int, pitch: int, *, smooth: ir.Value | None = None, by_expert: bool = False
-    ):
-        self.b, self.t, self.rows, self.pitch = b, Tiles(b), rows, pitch
+        self, b: Builder, code: ir.Type, most: float, rows: int, pitch: int, *, smooth: ir.Value | None = None,
+        by_expert: bool = False,
+    ):  # fmt: skip
+        self.b, self.t, self.code, self.rows, self.pitch = b, Tiles(b), code, rows, pitch
         self.smooth, self.by_expert = smooth, by_expert
         self.lanes = up(rows, _COMPARED)
-        self.divisors = b.splat(b.f32(_CODES), max(self.lanes, rows * SCALE_LANES), "largest_codes")
+        self.divisors = b.splat(b.f32(most), max(self.lanes, rows * SCALE_LANES), "largest_codes")
 
     def __call__(self, *tiles: ir.Value) -> list[ir.Value]:
         value = self.value(*tiles)
@@ -127,14 +137,11 @@ class Dynamic:
 
     def codes(self, value: ir.Value, divisor: ir.Value) -> ir.Value:
         each = self.t.make("Broadcast", divisor, length=length_of(value), name="divisor_rows", width=self.pitch)
-        return _quantized(self.t, self.b.op(arith.divf, value, each, name="quotients"))
+        quotients = self.b.op(arith.divf, value, each, name="quotients")
+        return self.t.make("Quantize", quotients, length=length_of(value), element=self.code, name="codes")
 
 
 def _as_f32(b: Builder, x: ir.Value) -> ir.Value:
     if str(ir.ShapedType(x.type).element_type) == "f32":
         return x
     return b.op(arith.extf, tile_type(length_of(x), b.f32_type), x, name="values")
-
-
-def _quantized(t: Tiles, x: ir.Value) -> ir.Value:
-    return t.make("Quantize", x, length=length_of(x), element=ir.IntegerType.get_signless(8), name="codes")
