@@ -66,3 +66,30 @@ func.func private @alone(%x: tensor<9x4096xbf16>, %ids: tensor<9x8xi32>) -> (ten
   } : (tensor<9x4096xbf16>, tensor<9x8xi32>) -> (tensor<72x4096xbf16>, tensor<72xi32>)
   return %0#0, %0#1 : tensor<72x4096xbf16>, tensor<72xi32>
 }
+
+// -----
+
+// Codes are made of four tokens at a time, an iteration before they are written: the loop carries the rows of the next tokens,
+// and codes and scales of these.
+// CHECK-LABEL: func.func private @codes(
+// CHECK-SAME:      %[[X:.*]]: memref<?x2048xbf16, "gm">, %{{.*}}: memref<?x2xi32, "gm">, %[[ROWS:.*]]: memref<?x2048xi8, "gm">, %{{.*}}: memref<?xi32, "gm">, %[[SCALES:.*]]: memref<?xf32, "gm">)
+// CHECK:         %[[FIRST:.*]] = "tile.quantize"(%{{.*}}) {ascend.ahead} : (tensor<8192xf32>) -> tensor<8192xi8>
+// CHECK:         %[[SECOND:.*]] = "tile.load_rows"(%[[X]],{{.*}} -> tensor<8192xbf16>
+// CHECK:         scf.for {{.*}} iter_args(%[[NEXT:.*]] = %[[SECOND]], %[[CODES:.*]] = %[[FIRST]], %[[OF:.*]] = %{{.*}})
+// CHECK:           %[[AFTER:.*]] = "tile.load_rows"(%[[X]],
+// CHECK:           arith.extf %[[NEXT]]
+// CHECK:           "tile.reduce"({{.*}}) {group = 2048 : i64, kind = "max"}
+// CHECK:           %[[MADE:.*]] = "tile.quantize"(%{{.*}}) {ascend.ahead}
+// CHECK:             tensor.extract_slice %[[CODES]]
+// CHECK:             "tile.store"(%{{.*}}, %[[ROWS]],
+// CHECK:             tensor.extract_slice %[[OF]]
+// CHECK:             "tile.store"(%{{.*}}, %[[SCALES]],
+// CHECK:           scf.yield %[[AFTER]], %[[MADE]],
+func.func private @codes(%x: tensor<96x2048xbf16>, %ids: tensor<96x2xi32>) -> (tensor<192x2048xi8>, tensor<192xi32>, tensor<192xf32>) attributes {ascend.kernel} {
+  %0:3 = "ascend.moe_init_routing"(%x, %ids) {
+    active_expert_range = array<i32: 0, 8>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 8 : i64, expert_tokens_num_flag = false, expert_tokens_num_type = 1 : i64, quant_mode = 1 : i64,
+    row_idx_type = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 1>
+  } : (tensor<96x2048xbf16>, tensor<96x2xi32>) -> (tensor<192x2048xi8>, tensor<192xi32>, tensor<192xf32>)
+  return %0#0, %0#1, %0#2 : tensor<192x2048xi8>, tensor<192xi32>, tensor<192xf32>
+}
