@@ -45,7 +45,12 @@ def assert_same(actual, expected):
     np.testing.assert_array_equal(bits(actual)[~nan], bits(expected)[~nan])
 
 
-@pytest.mark.parametrize("case", vectors.apply_top_k_top_p(), ids=lambda case: case.id)
+def sample_of(cases, every):
+    """All cases, those but every so many of them left to `make test-long`: each is a kernel of its own to build."""
+    return [pytest.param(c, id=c.id, marks=() if i % every == 0 else pytest.mark.long) for i, c in enumerate(cases)]
+
+
+@pytest.mark.parametrize("case", sample_of(vectors.apply_top_k_top_p(), 5))
 def test_vectors(case):
     a = case.arrays
     assert_same(run(a["logits"], a.get("p"), a.get("k")), a["out"])
@@ -62,7 +67,14 @@ def test_odd_vocabularies(dtype, vocabulary):
 
 
 @pytest.mark.parametrize("modes", [(True, True), (True, False), (False, True)], ids=["both", "p", "k"])
-@pytest.mark.parametrize(("vocabulary", "dtype"), [(128256, "bfloat16"), (151936, "float32"), (151936, "float16")])
+@pytest.mark.parametrize(
+    ("vocabulary", "dtype"),
+    [
+        (128256, "bfloat16"),
+        pytest.param(151936, "float32", marks=pytest.mark.long),
+        pytest.param(151936, "float16", marks=pytest.mark.long),
+    ],
+)
 def test_rows_larger_than_the_unified_buffer(vocabulary, dtype, modes):
     rng = np.random.default_rng(1)
     logits = rng.normal(0, 3, (2, vocabulary)).astype(FLOATS[dtype])
