@@ -11,7 +11,7 @@ OPERATORS = ("apply_top_k_top_p", "top_k_top_p_sample", "moe_gating_top_k", "moe
 
 
 def raised(fn, *args):
-    """(the function with operators in it, how many of each, the remarks as {kind: [text]})."""
+    """(the function with operators in it or None, how many of each, the remarks)."""
     result = raise_sampling(jax.make_jaxpr(fn)(*args))
     if result.function is None:
         return None, Counter(), result.remarks

@@ -608,6 +608,18 @@ def test_the_tie_rules_that_are_refused_do_differ():
     assert jnp.isfinite(kept).all() and jnp.isfinite(ja.apply_top_k_top_p(row, p=0.5)).sum() == 4
 
 
+def test_calls_are_seen_through():
+    @jax.custom_vjp
+    def kept(logits):
+        return jax.checkpoint(jax.jit(at_least_kth))(logits)
+
+    kept.defvjp(lambda logits: (kept(logits), None), lambda _, g: (g,))
+    check(kept, (LOGITS,), [FILTER])
+    soft = jax.custom_jvp(at_least_kth)
+    soft.defjvp(lambda primals, tangents: (soft(*primals), *tangents))
+    check(soft, (LOGITS,), [FILTER])
+
+
 def test_programs_with_effects_stay_as_they_are():
     def fn(logits):
         jax.debug.print("{}", logits[0, 0])

@@ -34,7 +34,6 @@ _CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr",
     "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
 }  # fmt: skip
-_ALSO = {"custom_vjp_call": "fun_jaxpr"}
 
 
 class HasEffects(Exception):
@@ -126,11 +125,12 @@ class Graph:
         return node
 
     def _inline(self, closed: Any, inputs: Sequence[Node], where: Any) -> list[Node]:
-        jaxpr = closed.jaxpr
+        # That of a checkpoint has no constants, and on older versions says so by not being closed.
+        jaxpr, consts = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
         if jaxpr.effects:
             raise HasEffects
         env = dict(zip(jaxpr.invars, inputs))
-        env.update((variable, self._constant(value)) for variable, value in zip(jaxpr.constvars, closed.consts))
+        env.update((variable, self._constant(value)) for variable, value in zip(jaxpr.constvars, consts))
 
         def read(atom: Any) -> Node:
             return self._constant(atom.val, atom.aval) if isinstance(atom, Literal) else env[atom]
@@ -143,10 +143,8 @@ class Graph:
     def _equation(self, eqn: Any, inputs: list[Node], where: Any) -> Sequence[Node]:
         name = eqn.primitive.name
         if name in _CALLS:
-            inner = eqn.params.get(_CALLS[name]) or eqn.params.get(_ALSO.get(name))
-            if inner is not None and hasattr(inner, "consts"):
-                # The inner jaxpr is traced once for all its callers, so its lines may be those of another call.
-                return self._inline(inner, inputs, where)
+            # The inner jaxpr is traced once for all its callers, so its lines may be those of another call.
+            return self._inline(eqn.params[_CALLS[name]], inputs, where)
         if name in _PASSES_ON and len(inputs) == 1:
             return inputs
         out = eqn.outvars[0].aval
