@@ -615,7 +615,7 @@ def test_calls_are_seen_through():
 
     kept.defvjp(lambda logits: (kept(logits), None), lambda _, g: (g,))
     check(kept, (LOGITS,), [FILTER])
-    soft = jax.custom_jvp(at_least_kth)
+    soft = jax.custom_jvp(top_k_by_sorted)
     soft.defjvp(lambda primals, tangents: (soft(*primals), *tangents))
     check(soft, (LOGITS,), [FILTER])
 
