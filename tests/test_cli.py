@@ -137,6 +137,26 @@ def test_a_module_by_name_from_the_current_directory(run):
     assert run("compile", "model:filtered", *FILTER[1:])[0] == 0
 
 
+PLAIN = """
+import jax.numpy as jnp
+from jax import lax
+
+def largest(logits):
+    return jnp.where(logits < lax.top_k(logits, 10)[0][..., -1:], -jnp.inf, logits)
+"""
+
+
+def test_forbid(run, tmp_path):
+    (tmp_path / "plain.py").write_text(PLAIN)
+    arguments = ["explain", "plain.py:largest", "--spec", "f32[4,300]"]
+    status, out, _ = run(*arguments)
+    assert status == 0 and "plain.py:6:" in out and "raise-sampling: passed: top-k, as apply_top_k_top_p" in out
+    status, _, err = run(*arguments, "--forbid", "raise-sampling")
+    assert status == 1 and "unsupported operation 'top_k'" in err
+    status, _, err = run(*arguments, "--forbid", "raising")
+    assert status == 1 and "among raise-sampling, fuse-sampling, but has 'raising'" in err
+
+
 def test_explain(run):
     status, out, err = run("explain", *FILTER)
     assert (status, err) == (0, "")
