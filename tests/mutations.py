@@ -20,6 +20,7 @@ from jascend.backends.ascend import twin
 from jascend.backends.ascend.plan import Launch as PlannedLaunch
 
 _BLOCK = 32  # bytes
+_REACHED = 1 << 31  # this and a deletion's number: the launch says whether it gets there
 DELETIONS = ("flag", "barrier", "sync-all")
 
 
@@ -99,6 +100,11 @@ class Laboratory:
         )  # fmt: skip
         return [output.tobytes() for output in outputs], run.findings
 
+    def is_reached(self, mutant: Mutant) -> bool:
+        """Whether a launch runs through the place of a deletion."""
+        runs = (self.run(_REACHED + mutant.number, launch)[1] for launch in self.subject.launches)
+        return any(finding.kind == "assert" for findings in runs for finding in findings)
+
     def is_found(self, mutant: Mutant) -> bool:
         """Whether the checker has findings; where the fault is one of data, other results count too."""
         for launch, expected in zip(self.subject.launches, self.expected):
@@ -142,6 +148,8 @@ class _Instrument:
         condition = self.add(kind, f"line {numbers[0] + 1}, {self.lines[numbers[0]].strip()}, before {following}")
         for i in numbers:
             self.lines[i] = f"if (!({condition})) {self.lines[i].strip()}"
+        reached = f"ASSERT(tilingData.mutant != {_REACHED + len(self.mutants)}u);"
+        self.lines[numbers[0]] = f"{reached} {self.lines[numbers[0]]}"
 
     def flags(self, lines: list[str]) -> None:
         events = {}
