@@ -193,6 +193,11 @@ def test_dynamic_codes():
     check(operands, expert_num=16, quant_mode=1, cores=7)
 
 
+def test_rows_that_fill_their_lanes():
+    """The last tokens are fewer than what is read at once."""
+    check(routing(300, 4, 64, 16, np.float16), expert_num=16, quant_mode=1)
+
+
 def test_dynamic_codes_by_expert():
     operands = routing(300, 4, 200, 16, BF16) | {"scale": smooth(16, 200)}
     check(operands, expert_num=16, quant_mode=1, row_idx_type=1, active_num=500)

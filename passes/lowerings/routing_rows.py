@@ -147,7 +147,7 @@ class PairRows:
             more = b.cmpi("slt", following, kept.units, "more")
             at = b.select(more, following, number, "unit_ahead")
             ahead = [self.read(rows, kept, at, first_token, column, more) for rows in sources]
-            self.write(kept, number, list(zip(tiles, targets)), column, also)
+            self.write(kept, number, first_token, list(zip(tiles, targets)), column, also)
             return ahead
 
         def units():
@@ -186,7 +186,7 @@ class PairRows:
             tiles, outputs = carried[: -len(targets)], carried[-len(targets) :]
             following = read(b.op(arith.addi, number, b.index(2), name="unit_after_next"))
             next_outputs = ahead(tiles)
-            self.write(kept, number, list(zip(outputs, targets)), None, also)
+            self.write(kept, number, first_token, list(zip(outputs, targets)), None, also)
             return [*following, *next_outputs]
 
         def units():
@@ -223,12 +223,13 @@ class PairRows:
                 scales = [(scales, targets[1])]
 
             def codes(column):
-                self.write(kept, number, [(made.codes(made.value(*part(column)), divisor), targets[0])], column, None)
+                tile = made.codes(made.value(*part(column)), divisor)
+                self.write(kept, number, first_token, [(tile, targets[0])], column, None)
                 return []
 
             b.for_(zero, size, step, [], codes, induction="column", about="The codes.")
             if scales or also is not None:
-                self.write(kept, number, scales, None, also)
+                self.write(kept, number, first_token, scales, None, also)
             return []
 
         self.each_unit(kept, [], of_unit)
@@ -255,20 +256,24 @@ class PairRows:
             row = t.extract(kept.expert, unit, "expert")
         else:
             row = t.extract(kept.token if self.each_pair else kept.group, unit, "unit")
-            if self.batch > 1 and not self.each_pair:
-                row = b.op(arith.muli, row, b.index(self.batch), name="token")
-            row = b.op(arith.addi, first_token, row, name="token")
+            row = self.first_of(row, first_token) if self.batch > 1 and not self.each_pair else b.op(
+                arith.addi, first_token, row, name="token"
+            )  # fmt: skip
         offset = b.op(arith.muli, row, b.index(rows.length), name="source")
         if column is not None:
             offset = b.op(arith.addi, offset, column, name="source")
         if self.batch == 1 or self.each_pair:
             return t.load(rows.memory, offset, if_valid(self.columns(rows, column)), rows.pitch, "row", pad=rows.pad)
-        left = b.op(arith.subi, b.index(self.shape.tokens), row, name="tokens_left")
-        count = b.op(arith.minsi, left, b.index(self.batch), name="tokens_here")
         return t.make(
-            "LoadRows", rows.memory, offset, if_valid(count), length=self.batch * rows.pitch, element=rows.element,
+            "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch, element=rows.element,
             name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch, pad=rows.pad,
         )  # fmt: skip
+
+    def first_of(self, group: ir.Value, first_token: ir.Value) -> ir.Value:
+        """The first token whose row is read for a group: such that as many follow."""
+        b = self.b
+        first = b.op(arith.addi, first_token, b.op(arith.muli, group, b.index(self.batch)), name="token")
+        return b.op(arith.minsi, first, b.index(self.shape.tokens - self.batch), name="first_read")
 
     def columns(self, rows: Rows, column: ir.Value | None) -> ir.Value:
         if column is None:
@@ -276,32 +281,33 @@ class PairRows:
         left = self.b.op(arith.subi, self.b.index(rows.length), column, name="columns_left")
         return self.b.op(arith.minsi, left, self.b.index(rows.columns), name="columns_here")
 
-    def write(self, kept: Kept, number, outputs: Sequence[tuple[ir.Value, Rows]], column, also) -> None:
+    def write(self, kept: Kept, number, first_token, outputs: Sequence, column, also) -> None:
         """Writes tiles, of a row for each token of the unit, for all pairs of it."""
         b, t = self.b, self.t
         if self.each_pair:
-            group = number
-            first = b.op(arith.muli, number, b.index(self.batch), name="first_pair")
+            first = start = b.op(arith.muli, number, b.index(self.batch), name="first_pair")
             end = b.op(arith.minsi, b.op(arith.addi, first, b.index(self.batch)), kept.count, name="end_pair")
         else:
-            group = t.extract(kept.group, number, "group") if self.batch > 1 else None
+            start = None
+            if self.batch > 1:
+                start = self.first_of(t.extract(kept.group, number, "group"), first_token)
+                start = b.op(arith.subi, start, first_token, name="first_of_block")
             first = t.extract(kept.start, number, "first_pair")
             end = t.extract(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
         b.for_(
-            first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, group, outputs, column, also),
+            first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, column, also),
             induction="pair", about="Once for each of their pairs.",
         )  # fmt: skip
 
-    def write_pair(self, kept: Kept, pair, group, outputs, column, also) -> list[ir.Value]:
+    def write_pair(self, kept: Kept, pair, start, outputs, column, also) -> list[ir.Value]:
         b, t = self.b, self.t
         place = t.extract(kept.place, pair, "place")
 
         def copy():
             row = None
             if self.batch > 1:
-                first = b.op(arith.muli, group, b.index(self.batch))
                 at = pair if self.each_pair else t.extract(kept.token, pair, "token")
-                row = b.op(arith.subi, at, first, name="row_of_group")
+                row = b.op(arith.subi, at, start, name="row_of_unit")
             for tile, rows in outputs:
                 offset = b.op(arith.muli, place, b.index(rows.length), name="target")
                 if column is not None:
