@@ -265,8 +265,9 @@ class PairRows:
         if self.batch == 1 or self.each_pair:
             return t.load(rows.memory, offset, if_valid(self.columns(rows, column)), rows.pitch, "row", pad=rows.pad)
         return t.make(
-            "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch, element=rows.element,
-            name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch, pad=rows.pad,
+            "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch,
+            element=rows.element, name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch,
+            pad=rows.pad,
         )  # fmt: skip
 
     def first_of(self, group: ir.Value, first_token: ir.Value) -> ir.Value:
