@@ -42,15 +42,22 @@ from .registry import rewrite
 
 @rewrite("ascend.apply_top_k_top_p_with_sorted", pass_name="fuse-sampling")
 def filter_without_sort(op, rewriter):
-    """The filter on sorted rows becomes the filter on the rows that were sorted."""
+    """The filter on sorted rows becomes the filter on the rows that were sorted, which may be there as `logits`."""
+    if op.logits is not None:
+        rewriter.replace_op(op, _filter(op, op.logits))
+        return None
     sort = op.sorted_value.owner
     if isinstance(sort, ir.Block) or sort.name != "ascend.sort" or sort.opview.descending:
         return True
     sort = sort.opview
     if op.sorted_value != sort.values or op.sorted_indices != sort.indices:
         return True
-    fused = ASCEND.classes["ApplyTopKTopP"].build(sort.x, op.p, op.k, results=[op.out.type], target=op.target)
-    rewriter.replace_op(op, fused)
+    rewriter.replace_op(op, _filter(op, sort.x))
+    return None
+
+
+def _filter(op, logits: ir.Value) -> ir.OpView:
+    return ASCEND.classes["ApplyTopKTopP"].build(logits, op.p, op.k, results=[op.out.type], target=op.target)
 
 
 @rewrite("ascend.top_k_top_p_sample", pass_name="fuse-sampling")

@@ -39,7 +39,7 @@ from jascend.dialect import ASCEND
 
 from .builder import Builder, name_of, named
 from .diagnostics import PassFailure, emit_error
-from .lowerings import apply_top_k_top_p, filter_sample, moe_gating_top_k, moe_init_routing, top_k_top_p_sample
+from .lowerings import apply_top_k_top_p, filter_sample, moe_gating_top_k, moe_init_routing, sort, top_k_top_p_sample
 from .lowerings.producers import Producers, Unsupported
 from .lowerings.site import CANDIDATES, Candidate, Site
 from .registry import option, register_pass
@@ -61,6 +61,7 @@ _LOWERINGS = {
     "ascend.filter_sample": filter_sample,
     "ascend.moe_gating_top_k": moe_gating_top_k,
     "ascend.moe_init_routing": moe_init_routing,
+    "ascend.sort": sort,
     "ascend.top_k_top_p_sample": top_k_top_p_sample,
 }
 

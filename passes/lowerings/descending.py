@@ -133,9 +133,12 @@ class Descending:
         t, b = self.t, self.b
         is_last = b.cmpf("OEQ", low, b.f32(NEG_INF), "is_last")
 
-        def belongs(x):
+        def belongs(chunk):
             # Unordered: there is no bound above the first batch.
-            return t.both(t.compare("OGE", x, low, "reaches_low"), t.compare("ULT", x, high, "below_high"), "belongs")
+            below = t.compare("ULT", chunk.x, high, "below_high")
+            if self.vocabulary % chunks.chunk:
+                below = t.both(below, t.compare("OLT", self.ramp, t.f32_of(chunk.count), "inside"))
+            return t.both(t.compare("OGE", chunk.x, low, "reaches_low"), below, "belongs")
 
         found = self.collector.collect(chunks, belongs, self.collector.empty(), "The elements of the batch.")
         number = self._number(found)
@@ -170,7 +173,10 @@ class Descending:
             bottom = keys.of(low, "low")
             single = b.cmpi("sge", b.op(arith.addi, bottom, b.i32(1)), top, "is_single")
             starts = b.select(single, t.zero, length)
-            half = b.select(t.either(single, in_run), low, keys.value(keys.middle(bottom, top), "half"), "low")
+            # Below the least number there is only -inf.
+            above_all = b.op(arith.addi, bottom, b.i32(1))
+            half = b.select(b.cmpf("OEQ", low, b.f32(NEG_INF)), above_all, keys.middle(bottom, top), "half_key")
+            half = b.select(t.either(single, in_run), low, keys.value(half, "half"), "low")
             return [half, high, b.select(in_run, after, starts, "column"), t.one]
 
         types = [b.f32_type, b.f32_type, b.index_type, b.index_type]

@@ -81,7 +81,7 @@ class Collector:
         return List(t.filled(NEG_INF, lanes, "values"), t.filled(NOWHERE, lanes, "places"), t.zero, t.zero)
 
     def collect(self, chunks: RowChunks, mask_of, into: List, about: str) -> List:
-        """Appends the elements under `mask_of(x)`."""
+        """Appends the elements under `mask_of(chunk)`."""
         t, b, lanes = self.t, self.b, chunks.chunk
         dtype = chunks.dtype if chunks.is_load else b.f32_type
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
@@ -89,7 +89,7 @@ class Collector:
         packed = [("packed", blank), ("packed_places", t.filled(0.0, lanes, "packed_places"))]
 
         def body(chunk: Chunk, _, __, *parts):
-            return self._append(chunk, mask_of(chunk.x), List(*parts))
+            return self._append(chunk, mask_of(chunk), List(*parts))
 
         return List(*chunks.each([*packed, *zip(List.NAMES, into.parts())], body, about)[2:])
 
@@ -148,7 +148,7 @@ class Leading:
         behind the first `number` is unspecified."""
         t, b = self.t, self.b
         bound = self._bound(chunks, number)
-        reach = lambda predicate, value: lambda x: t.compare(predicate, x, value, "reaches")
+        reach = lambda predicate, value: lambda chunk: t.compare(predicate, chunk.x, value, "reaches")
         found = self.collector.collect(chunks, reach("UGE", bound), self.collector.empty(), "The elements that reach the bound.")
 
         def otherwise():

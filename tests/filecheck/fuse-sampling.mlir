@@ -126,3 +126,12 @@ func.func @rows_needed_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %q: ten
   %0 = "ascend.top_k_top_p_sample"(%rows, %off, %ones, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, top_k_guess = 32 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
   return %rows, %0 : tensor<2x8xf32>, tensor<2xi32>
 }
+
+// The unsorted rows are there: nobody needs the sorted ones.
+// CHECK-LABEL: func.func @with_logits(
+// CHECK-NEXT:    %[[OUT:.*]] = "ascend.apply_top_k_top_p"(%arg2, %arg3)
+// CHECK-NEXT:    return %[[OUT]]
+func.func @with_logits(%v: tensor<2x8xf32>, %i: tensor<2x8xi32>, %x: tensor<2x8xf32>, %k: tensor<2xi32>) -> tensor<2x8xf32> {
+  %0 = "ascend.apply_top_k_top_p_with_sorted"(%v, %i, %k, %x) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>} : (tensor<2x8xf32>, tensor<2x8xi32>, tensor<2xi32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}

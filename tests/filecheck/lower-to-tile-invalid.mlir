@@ -1,9 +1,9 @@
 // RUN: jascend-opt %s --lower-to-tile --split-input-file --verify-diagnostics
 
-// expected-error@below {{a kernel holds exactly one operator with a lowering to tiles, this one has: ascend.sort}}
-func.func @sort(%x: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {ascend.kernel} {
-  %values, %indices = "ascend.sort"(%x) {descending = false} : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi32>)
-  return %values : tensor<2x8xf32>
+// expected-error@below {{exactly one operator with a lowering to tiles, this one has: ascend.apply_top_k_top_p_with_sorted}}
+func.func @sorted(%x: tensor<2x8xf32>, %i: tensor<2x8xi32>, %k: tensor<2xi32>) -> tensor<2x8xf32> attributes {ascend.kernel} {
+  %0 = "ascend.apply_top_k_top_p_with_sorted"(%x, %i, %k) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>} : (tensor<2x8xf32>, tensor<2x8xi32>, tensor<2xi32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
 }
 
 // -----
