@@ -21,10 +21,10 @@ from .leading import Collector, Size
 from .ops import Ops
 from .row_chunks import NEG_INF, RowChunks, slice_of
 
-BATCH = Size(listed=4096, maxima=0, head=2048, gathered=4096)
+BATCH = Size(listed=4096, maxima=0, head=1024, gathered=4096)
 
 _MEANT = 2400  # elements of a batch, at most
-_MEANT_OF_CHUNK = 1536  # where the row is one chunk
+_MEANT_OF_CHUNK = 700  # of them in one chunk, at most: it can contribute more, but not all of them
 _BAND = 2048  # elements
 _RUN = 16  # neighbours in the sample
 _LONG = 1 << 16  # elements of a row for which the larger sample pays
@@ -37,9 +37,9 @@ class Descending:
         """Rows are cut into `bands` parts of about the same length."""
         self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
         self.collector = Collector(t, ramp, BATCH)
-        self.sampled = 1024 if vocabulary <= _LONG else 4096
+        self.sampled = 1024 if vocabulary <= _LONG else 2048
         self.bands = next(n for n in (16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
-        meant = _MEANT if vocabulary > BATCH.gathered else _MEANT_OF_CHUNK
+        meant = min(_MEANT, _MEANT_OF_CHUNK * -(-vocabulary // BATCH.gathered))
         batches = -(-vocabulary // (self.bands * meant))
         self.step = max(1, self.sampled // (self.bands * batches))
 

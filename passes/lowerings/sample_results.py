@@ -15,7 +15,7 @@ from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
-WORDS = 1024  # indices that become 64-bit integers in one go
+WORDS = 256  # indices that become 64-bit integers in one go
 
 
 @dataclass(frozen=True)
