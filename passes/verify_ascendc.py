@@ -11,7 +11,9 @@ looks at what no single op shows:
 
 The 64 buffers that a `TPipe` can manage are no limit here: the text declares its buffers at addresses of their own.
 
-The module stays as it is. Before, where the product is a 910B:
+The module stays as it is. Where the product is a 910B:
+
+Before:
 
     "ascendc.compare"(%m, %x, %y) {mode = "LT"} : (memref<8xui8, "ub">, memref<64xi32, "ub">, memref<64xi32, "ub">) -> ()
 
