@@ -29,6 +29,7 @@ def test_rows_of_one_list(descending):
     check(rows(3, 100), descending)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("descending", [False, True])
 def test_long_rows(descending):
     check(rows(2, 9001), descending)
