@@ -28,9 +28,10 @@ from jascend.dialect import TILE, rules
 from ..builder import comment, tile_type
 from ..diagnostics import emit_error
 from .batch_producers import BatchProducers
+from .ops import Ops
 from .producers import Unsupported
+from .row_chunks import length_of
 from .site import Candidate, Site
-from .tiles import Tiles
 
 SUMMARY = (
     "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified buffer, and "
@@ -131,7 +132,7 @@ class _Shape:
         return self.size != self.pitch
 
 
-class _Gating(Tiles):
+class _Gating:
     def __init__(self, op, site: Site):
         self.op, self.site, self.b = op, site, site.b
         x = ir.RankedTensorType(op.x.type)
@@ -176,7 +177,7 @@ class _Gating(Tiles):
     def build(self) -> None:
         b, s = self.b, self.shape
         share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
-        self.zero, self.batch_rows = b.index(0), b.index(s.rows, "batch_rows")
+        self.t, self.batch_rows = Ops(b), b.index(s.rows, "batch_rows")
         self.constants()
         b.for_(
             share.operation.results[0], share.operation.results[1], self.batch_rows, [],
@@ -188,22 +189,22 @@ class _Gating(Tiles):
         """Tiles that do not change from batch to batch."""
         b, s, op = self.b, self.shape, self.op
         self.neg_inf, self.lowest = b.f32(_NEG_INF), b.f32(_NEG_INF if s.parts == 1 else _LOWEST)
-        numbers = self.iota(s.rows, b.i32_type, "row_numbers")
+        numbers = self.t.ramp(s.rows, b.i32_type, "row_numbers")
         starts = b.op(arith.muli, numbers, b.splat(b.i32(s.row), s.rows), name="starts")
-        self.row_starts = self.broadcast(starts, s.top, "row_starts")
+        self.row_starts = self.t.broadcast(starts, s.top, "row_starts")
         self.is_chosen = None
         if s.k < s.top and op.norm_type != _SOFTMAX:
-            places = self.repeat(self.iota(s.top, b.f32_type, "place"), s.rows, "places")
+            places = self.t.repeat(self.t.ramp(s.top, b.f32_type, "place"), s.rows, "places")
             self.is_chosen = b.cmpf("OLT", places, b.splat(b.f32(s.k), s.rows * s.top), "is_chosen")
         if self.hashed:
             self.load_table()
             return
-        self.lanes = self.iota(s.lanes, b.i32_type, "lanes")
+        self.lanes = self.t.ramp(s.lanes, b.i32_type, "lanes")
         if s.parts > 1:
             # The bits of numbers, which arithmetic leaves alone.
             self.lanes = b.op(arith.addi, self.lanes, b.splat(b.i32(_TWO), s.lanes), name="lanes")
             self.group_constants()
-        self.producers.early = self.zero.owner  # beside the work before
+        self.producers.early = self.t.zero.owner  # beside the work before
         self.bias = self.other_bias = None
         if op.bias is not None or s.has_padding or self.masked:
             self.bias = self.per_expert(op.bias, "bias")
@@ -219,24 +220,24 @@ class _Gating(Tiles):
         if self.table_rows * s.k > _TABLE:
             return
         count = self.table_rows * s.k
-        self.table = self.load_integers(table, self.zero, b.index(count), _up(count, _LANES), "table")
-        self.places = self.repeat(self.iota(s.top, b.i32_type, "place"), s.rows, "places")
+        self.table = self.load_integers(table, self.t.zero, b.index(count), _up(count, _LANES), "table")
+        self.places = self.t.repeat(self.t.ramp(s.top, b.i32_type, "place"), s.rows, "places")
 
     def group_constants(self) -> None:
         b, s = self.b, self.shape
         if s.parts > _RANKED:
-            self.group_lanes = self.repeat(self.iota(s.groups, b.i32_type, "group"), s.rows, "group_lanes")
+            self.group_lanes = self.t.repeat(self.t.ramp(s.groups, b.i32_type, "group"), s.rows, "group_lanes")
             self.group_numbers = b.op(
                 arith.sitofp, tile_type(s.rows * s.groups, b.f32_type), self.group_lanes, name="group_numbers"
             )
             return
         # Lane 8 g + j compares group g with group j: j is less than g where 9 g is more than the lane.
         n = _RANKED * _RANKED
-        lane = self.iota(n, b.f32_type, "lane")
-        group = self.whole(b.op(arith.mulf, lane, b.splat(b.f32(1 / _RANKED), n), name="group"), "group")
+        lane = self.t.ramp(n, b.f32_type, "lane")
+        group = self.t.to_i32(b.op(arith.mulf, lane, b.splat(b.f32(1 / _RANKED), n), name="group"), "group")
         group = b.op(arith.sitofp, tile_type(n, b.f32_type), group, name="group")
         nine = b.op(arith.mulf, group, b.splat(b.f32(_RANKED + 1), n), name="nine_groups")
-        ahead = self.repeat(b.op(arith.subf, nine, lane, name="ahead"), s.rows, "ahead_of_rows")
+        ahead = self.t.repeat(b.op(arith.subf, nine, lane, name="ahead"), s.rows, "ahead_of_rows")
         self.is_earlier = b.cmpf("OGT", ahead, b.splat(b.f32(0.0), s.rows * n), "is_earlier")
 
     def per_expert(self, value: ir.Value | None, name: str) -> ir.Value:
@@ -247,19 +248,19 @@ class _Gating(Tiles):
         if value is None:
             row = b.splat(b.f32(0.0), length)
         else:
-            row = self.producers.batch(value, ("col",), self.zero, b.index(1), 1, _NEG_INF)
-            row = self.repeat(row, times, f"{name}_rows")
+            row = self.producers.batch(value, ("col",), self.t.zero, b.index(1), 1, _NEG_INF)
+            row = self.t.repeat(row, times, f"{name}_rows")
             lowest = b.splat(self.lowest, length)
             row = b.select(b.cmpf("OGE", row, lowest, f"{name}_ranks"), row, lowest, f"clean_{name}")
         row = self.without_padding(row, f"{name}_of_experts")
-        return self.repeat(row, s.lanes // length, f"{name}_rows")
+        return self.t.repeat(row, s.lanes // length, f"{name}_rows")
 
     def without_padding(self, x: ir.Value, name: str) -> ir.Value:
         """-inf in the lanes that are no experts."""
-        b, s, n = self.b, self.shape, self.length(x)
+        b, s, n = self.b, self.shape, length_of(x)
         if not s.has_padding:
             return x
-        place = self.repeat(self.iota(s.pitch, b.f32_type, "place"), n // s.pitch, "places")
+        place = self.t.repeat(self.t.ramp(s.pitch, b.f32_type, "place"), n // s.pitch, "places")
         is_expert = b.cmpf("OLT", place, b.splat(b.f32(s.size), n), "is_expert")
         return b.select(is_expert, x, b.splat(self.neg_inf, n), name)
 
@@ -335,18 +336,18 @@ class _Gating(Tiles):
         x = b.op(arith.minimumf, x, b.splat(b.f32(-_LOWEST), s.lanes), name="logits")
         maximum = self.of_row("max", x, _NEG_INF, "maximum")
         maximum = b.op(arith.maximumf, maximum, b.splat(b.f32(_LOWEST), s.rows), name="finite_maximum")
-        below = b.op(arith.subf, x, self.broadcast(maximum, s.row, "maxima"), name="below")
+        below = b.op(arith.subf, x, self.t.broadcast(maximum, s.row, "maxima"), name="below")
         exp = b.exp(below, "exp")
         total = self.of_row("add", exp, 0.0, "total")
         total = b.op(arith.maximumf, total, b.splat(b.f32(1.0), s.rows), name="total")  # less only if all are 0
-        return b.op(arith.divf, exp, self.broadcast(total, s.row, "totals"), name="scores"), is_number
+        return b.op(arith.divf, exp, self.t.broadcast(total, s.row, "totals"), name="scores"), is_number
 
     def of_row(self, kind: str, x: ir.Value, fill: float, name: str) -> ir.Value:
         """A reduction of every row, whose tree depends on the length of a row alone."""
         s = self.shape
         row = next(_up(s.row, whole) for most, whole in ((64, 1), (512, 64), (1 << 16, 512)) if s.row <= most)
-        x = self.spread(x, s.row, row, fill, f"{name}_of")
-        return self.tile("Reduce", x, length=s.rows, name=name, kind=kind, group=row)
+        x = self.t.spread(x, s.row, row, fill, f"{name}_of")
+        return self.t.reduce(kind, x, row, name)
 
     def write_scores(self, scores: ir.Value, row: ir.Value, rows: ir.Value) -> None:
         b, s = self.b, self.shape
@@ -378,14 +379,14 @@ class _Gating(Tiles):
         n = _up(s.rows, 32)
         flags = self.load(self.op.additional_token_mask, row, rows, n, ir.IntegerType.get_signless(8), "flags")
         flags = b.op(arith.sitofp, tile_type(n, ir.F16Type.get()), flags, name="flags")
-        flags = self.start(b.op(arith.extf, tile_type(n, b.f32_type), flags, name="flags"), s.rows)
-        flags = self.broadcast(flags, s.row, "flags_of_rows")
+        flags = self.t.head(b.op(arith.extf, tile_type(n, b.f32_type), flags, name="flags"), s.rows)
+        flags = self.t.broadcast(flags, s.row, "flags_of_rows")
         return b.cmpf("OGT", flags, b.splat(b.f32(0.0), s.lanes), "takes_other")
 
     def chosen(self, keys: ir.Value) -> ir.Value:
         """The lanes of the experts that are chosen, best first: `top` for every row, the first k of which count."""
         s = self.shape
-        pairs = self.tile("Sort", keys, self.lanes, length=2 * s.lanes, name="pairs", run=_RUN)
+        pairs = self.t.sorted(keys, self.lanes, "pairs", _RUN)
         about(pairs, "Lists of 32, sorted; of each what can be among the best.")
         lists = s.pitch // _RUN
         pairs, run = self.merged(pairs, lists, _RUN)
@@ -393,14 +394,10 @@ class _Gating(Tiles):
             pairs, run = self.shortened(pairs, run)
             pairs = self.without_groups(pairs, run)
             pairs, run = self.merged(pairs, s.parts, run)
-        pairs = self.take(pairs, 2 * run, 0, 2 * s.top, "best")
+        pairs = self.t.take(pairs, 2 * run, 0, 2 * s.top, "best")
         n = s.rows * s.top
-        unpack = self.b.build(
-            TILE.classes["Unpack"], pairs, name="chosen",
-            results=[tile_type(n, self.b.f32_type), tile_type(n, self.b.i32_type)],
-        )  # fmt: skip
-        about(unpack.indices, "The k best of every row.")
-        indices = unpack.indices
+        _, indices = self.t.unpacked(pairs, "chosen")
+        about(indices, "The k best of every row.")
         if s.parts > 1:
             indices = self.b.op(arith.addi, indices, self.b.splat(self.b.i32(-_TWO), n), name="chosen")
         if s.top == s.k:
@@ -413,14 +410,14 @@ class _Gating(Tiles):
         while lists > 1:
             pairs, run = self.shortened(pairs, run)
             full = _up(lists, 4)
-            pairs = self.spread(pairs, lists * 2 * run, full * 2 * run, _NEG_INF, "lists")
-            pairs = self.tile("Merge", pairs, length=self.length(pairs), name="merged", run=run, ways=4)
+            pairs = self.t.spread(pairs, lists * 2 * run, full * 2 * run, _NEG_INF, "lists")
+            pairs = self.t.make("Merge", pairs, length=length_of(pairs), name="merged", run=run, ways=4)
             lists, run = full // 4, 4 * run
         return pairs, run
 
     def shortened(self, pairs: ir.Value, run: int) -> tuple[ir.Value, int]:
         keep = min(run, self.shape.kept)
-        return self.take(pairs, 2 * run, 0, 2 * keep, "heads"), keep
+        return self.t.take(pairs, 2 * run, 0, 2 * keep, "heads"), keep
 
     def without_groups(self, pairs: ir.Value, run: int) -> ir.Value:
         """The lists, one a group, with scores of -inf in groups that are not among the best.
@@ -430,55 +427,55 @@ class _Gating(Tiles):
         b, s = self.b, self.shape
         scores = self.group_scores(pairs, run)
         caps = self.caps_by_rank(scores) if s.parts <= _RANKED else self.caps_by_order(scores)
-        whole = self.length(caps) // s.rows
-        caps = self.broadcast(caps, 2 * run, "caps")
-        caps = self.take(caps, whole * 2 * run, 0, s.parts * 2 * run, "caps")
+        whole = length_of(caps) // s.rows
+        caps = self.t.broadcast(caps, 2 * run, "caps")
+        caps = self.t.take(caps, whole * 2 * run, 0, s.parts * 2 * run, "caps")
         return b.op(arith.minimumf, pairs, caps, name="left")
 
     def group_scores(self, pairs: ir.Value, run: int) -> ir.Value:
         """The score of every group, a multiple of 8 a row; what ranks last where there is no group."""
         b, s = self.b, self.shape
-        heads = self.take(pairs, 2 * run, 0, 8, "group_heads")
-        heads = self.spread(heads, 8 * s.parts, 8 * _up(s.parts, 8), _NEG_INF, "group_heads")
-        scores = self.take(heads, 8, 0, 1, "group_scores")
+        heads = self.t.take(pairs, 2 * run, 0, 8, "group_heads")
+        heads = self.t.spread(heads, 8 * s.parts, 8 * _up(s.parts, 8), _NEG_INF, "group_heads")
+        scores = self.t.take(heads, 8, 0, 1, "group_scores")
         about(scores, "The groups that stay: by their largest score, or the sum of the two largest.")
         if self.op.group_select_mode == 1:
-            scores = b.op(arith.addf, scores, self.take(heads, 8, 2, 1, "second_scores"), name="group_scores")
+            scores = b.op(arith.addf, scores, self.t.take(heads, 8, 2, 1, "second_scores"), name="group_scores")
         # One expert that ranks last is as good as two.
-        return b.op(arith.maximumf, scores, b.splat(self.lowest, self.length(scores)), name="group_scores")
+        return b.op(arith.maximumf, scores, b.splat(self.lowest, length_of(scores)), name="group_scores")
 
     def caps_by_rank(self, scores: ir.Value) -> ir.Value:
         """+inf for groups with fewer better ones than stay, -inf for others. Of equal groups the earlier is the better."""
         b, s = self.b, self.shape
         n = s.rows * _RANKED * _RANKED
-        mine = self.broadcast(scores, _RANKED, "mine")
-        others = self.tile("Repeat", scores, length=n, name="others", group=_RANKED)
+        mine = self.t.broadcast(scores, _RANKED, "mine")
+        others = self.t.make("Repeat", scores, length=n, name="others", group=_RANKED)
         better = b.cmpf("OGT", others, mine, "better")
         equal = b.op(arith.andi, b.cmpf("OEQ", others, mine, "equal"), self.is_earlier, name="equal")
         better = b.op(arith.ori, better, equal, name="better")
         better = b.select(better, b.splat(b.f32(1.0), n, "ones"), b.splat(b.f32(0.0), n), "better_ones")
-        rank = self.tile("Reduce", better, length=s.rows * _RANKED, name="rank", kind="add", group=_RANKED)
-        above = b.op(arith.addf, rank, b.splat(b.f32(0.5 - self.op.k_group), self.length(rank)), name="above")
-        return b.op(arith.mulf, above, b.splat(self.neg_inf, self.length(rank)), name="caps")
+        rank = self.t.reduce("add", better, _RANKED, "rank")
+        above = b.op(arith.addf, rank, b.splat(b.f32(0.5 - self.op.k_group), length_of(rank)), name="above")
+        return b.op(arith.mulf, above, b.splat(self.neg_inf, length_of(rank)), name="caps")
 
     def caps_by_order(self, scores: ir.Value) -> ir.Value:
         """The same for many groups: sorted, the last one that stays is a threshold."""
         b, s = self.b, self.shape
         n, last = s.rows * s.groups, 2 * (self.op.k_group - 1)
-        scores = self.spread(scores, _up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
-        order = self.tile("Sort", scores, self.group_lanes, length=2 * n, name="group_order", run=s.groups)
+        scores = self.t.spread(scores, _up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
+        order = self.t.sorted(scores, self.group_lanes, "group_order", s.groups)
         # The half repeat of lanes where the last of them stands, then its score and its number.
-        order = self.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
-        least = self.broadcast(self.take(order, _RUN, last % _RUN, 1, "last_score"), s.groups, "last_scores")
-        number = self.take(order, _RUN, last % _RUN + 1, 1, "last_bits")
+        order = self.t.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
+        least = self.t.broadcast(self.t.take(order, _RUN, last % _RUN, 1, "last_score"), s.groups, "last_scores")
+        number = self.t.take(order, _RUN, last % _RUN + 1, 1, "last_bits")
         number = b.op(arith.bitcast, tile_type(s.rows, b.i32_type), number, name="last_number")
         number = b.op(arith.sitofp, tile_type(s.rows, b.f32_type), number, name="last_number")
-        number = self.broadcast(number, s.groups, "last_numbers")
+        number = self.t.broadcast(number, s.groups, "last_numbers")
         stay, go = b.splat(b.f32(-_NEG_INF), n, "stay"), b.splat(self.neg_inf, n)
         caps = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), stay, go, "caps")
         caps = b.select(b.cmpf("OEQ", scores, least, "equal"), caps, go, "caps")
         caps = b.select(b.cmpf("OLE", scores, least, "not_better"), caps, stay, "caps")
-        return self.take(caps, s.groups, 0, _up(s.parts, 8), "caps")
+        return self.t.take(caps, s.groups, 0, _up(s.parts, 8), "caps")
 
     def experts(self, chosen: ir.Value) -> ir.Value:
         """The experts that lanes stand for."""
@@ -490,7 +487,7 @@ class _Gating(Tiles):
         # Less the padding of the groups before. Half a lane keeps the quotient away from whole numbers.
         place = b.op(arith.sitofp, tile_type(n, b.f32_type), expert, name="place")
         place = b.op(arith.addf, place, b.splat(b.f32(0.5), n), name="place")
-        group = self.whole(b.op(arith.mulf, place, b.splat(b.f32(1 / s.pitch), n), name="group"), "whole_groups")
+        group = self.t.to_i32(b.op(arith.mulf, place, b.splat(b.f32(1 / s.pitch), n), name="group"), "whole_groups")
         skipped = b.op(arith.muli, group, b.splat(b.i32(s.pitch - s.size), n), name="skipped")
         return b.op(arith.subi, expert, skipped, name="experts")
 
@@ -508,10 +505,10 @@ class _Gating(Tiles):
             ids = self.rows_of_table(inside, rows)
         else:
             first = b.op(arith.muli, inside, b.splat(b.i32(op.k), s.rows), name="first")
-            at = b.op(arith.addi, self.broadcast(first, s.top, "first_lanes"), self.places, name="table_lanes")
+            at = b.op(arith.addi, self.t.broadcast(first, s.top, "first_lanes"), self.places, name="table_lanes")
             at = b.op(arith.minsi, at, b.splat(b.i32(self.table_rows * op.k - 1), n), name="table_lanes")
-            ids = self.tile("Gather", self.table, at, length=n, name="ids")
-        known = b.cmpi("eq", self.broadcast(tokens, s.top, "tokens"), self.broadcast(inside, s.top, "table_row"), "known")
+            ids = self.t.gather(self.table, at, "ids")
+        known = b.cmpi("eq", self.t.broadcast(tokens, s.top, "tokens"), self.t.broadcast(inside, s.top, "table_row"), "known")
         ids = b.select(known, ids, b.splat(b.i32(-1), n), "ids")
         experts = self.clamped(ids, s.experts, "experts")
         counts = b.cmpi("eq", ids, experts, "counts")
@@ -522,7 +519,7 @@ class _Gating(Tiles):
 
     def clamped(self, x: ir.Value, size: int, name: str) -> ir.Value:
         """Integers from 0 to `size` - 1, the nearest."""
-        b, n = self.b, self.length(x)
+        b, n = self.b, length_of(x)
         x = b.op(arith.maxsi, x, b.splat(b.i32(0), n), name=name)
         return b.op(arith.minsi, x, b.splat(b.i32(size - 1), n), name=name)
 
@@ -533,23 +530,23 @@ class _Gating(Tiles):
         k = b.index(s.k)
 
         def copy(i, ids):
-            number = b.build(TILE.classes["Extract"], table_rows, i, results=[b.i32_type], name="table_row").scalar
+            number = self.t.extract(table_rows, i, "table_row")
             number = b.op(arith.index_cast, b.index_type, number)
             row = self.load_integers(op.tid2eid, number, k, width, "ids_of_token", row_elements=s.k)
             place = b.op(arith.muli, i, b.index(s.top), name="place")
             return [tensor.insert_slice(row, ids, [place], [], [], [_DYNAMIC], [width], [1], loc=b.loc("ids"))]
 
         ids = b.splat(b.i32(0), s.rows * s.top, "ids")
-        (ids,) = b.for_(self.zero, rows, b.index(1), [("ids", ids)], copy, induction="token", about="The experts of every token.")
+        (ids,) = b.for_(self.t.zero, rows, b.index(1), [("ids", ids)], copy, induction="token", about="The experts of every token.")
         return ids
 
     def load_integers(self, value, row, count, most: int, name: str, row_elements: int = 1) -> ir.Value:
         """Integers as int32; those of 64 bits that do not fit become the nearest that do."""
         b, wanted, most = self.b, most, _up(most, 8)
         if str(ir.ShapedType(value.type).element_type) == "i32":
-            return self.start(self.load(value, row, count, most, b.i32_type, name, row_elements), wanted)
+            return self.t.head(self.load(value, row, count, most, b.i32_type, name, row_elements), wanted)
         words = self.load(value, row, count, 2 * most, b.i32_type, f"{name}_words", row_elements)
-        low, high = self.take(words, 2, 0, 1, f"{name}_low"), self.take(words, 2, 1, 1, f"{name}_high")
+        low, high = self.t.take(words, 2, 0, 1, f"{name}_low"), self.t.take(words, 2, 1, 1, f"{name}_high")
         places = b.splat(b.i32(31), most)
         # The upper word is the sign of the lower one, or the number is the largest or the least.
         sign = b.op(arith.shrsi, low, places, name="sign")
@@ -560,7 +557,7 @@ class _Gating(Tiles):
         limit = b.op(arith.shrsi, high, places, name="limit")
         limit = b.op(arith.xori, limit, b.splat(b.i32(0x7FFFFFFF), most, "largest"), name="limit")
         low = b.op(arith.andi, low, fits, name="low")
-        return self.start(b.op(arith.ori, low, b.op(arith.andi, limit, too_large, name="limit"), name=name), wanted)
+        return self.t.head(b.op(arith.ori, low, b.op(arith.andi, limit, too_large, name="limit"), name=name), wanted)
 
     # -- weights ------------------------------------------------------------------------------------------------
 
@@ -568,7 +565,7 @@ class _Gating(Tiles):
         """The weights of the chosen: their scores, 0 for NaN and where `counts` is not set, divided by their sum."""
         b, s, op = self.b, self.shape, self.op
         n = s.rows * s.top
-        weights = self.tile("Gather", scores, lanes, length=n, name="weights")
+        weights = self.t.gather(scores, lanes, "weights")
         about(weights, "The weights: the scores without bias.")
         if op.norm_type != _SOFTMAX:
             is_number = b.cmpf("OEQ", weights, weights, "is_number")
@@ -579,7 +576,7 @@ class _Gating(Tiles):
             total = self.sum_of_row(weights)
             about(total, "Divided by their sum.")
             total = b.op(arith.addf, total, b.splat(b.f32(op.eps), s.rows), name="sum")
-            weights = b.op(arith.divf, weights, self.broadcast(total, s.top, "sums"), name="weights")
+            weights = b.op(arith.divf, weights, self.t.broadcast(total, s.top, "sums"), name="weights")
         if op.routed_scaling_factor != 1.0:
             weights = b.op(arith.mulf, weights, b.splat(b.f32(op.routed_scaling_factor), n), name="weights")
         return weights
@@ -588,10 +585,10 @@ class _Gating(Tiles):
         """Of `top` lanes, by a tree of neighbours. Behind k lanes there are zeros, so that one block can be enough."""
         s = self.shape
         if s.k > _BLOCK or s.top == _BLOCK:
-            return self.tile("Reduce", weights, length=s.rows, name="sum", kind="add", group=s.top)
+            return self.t.reduce("add", weights, s.top, "sum")
         blocks = s.top // _BLOCK
-        sums = self.tile("Reduce", weights, length=s.rows * blocks, name="block_sums", kind="add", group=_BLOCK)
-        return self.start(sums, 1) if s.rows == 1 else self.take(sums, blocks, 0, 1, "sum")
+        sums = self.t.reduce("add", weights, _BLOCK, "block_sums")
+        return self.t.head(sums, 1) if s.rows == 1 else self.t.take(sums, blocks, 0, 1, "sum")
 
     # -- memory -------------------------------------------------------------------------------------------------
 
@@ -605,7 +602,7 @@ class _Gating(Tiles):
         while not isinstance(value.owner, ir.Block):  # a view
             value = value.owner.operands[0]
         memory = self.producers.buffers[value.arg_number]
-        return self.tile("Load", memory, offset, count, length=length, element=element, name=name, pad=0.0)
+        return self.t.make("Load", memory, offset, count, length=length, element=element, name=name, pad=0.0)
 
     def store_rows(self, value, memory, row, rows, row_elements: int, length: int, pitch: int) -> None:
         """The first `length` of every `pitch` lanes, to where `row` is, in rows of so many elements."""

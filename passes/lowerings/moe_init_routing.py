@@ -230,7 +230,7 @@ class _Routing:
         table, ranks = order.ranks(self.tokens)
         core = order.core
         writes = b.cmpi("eq", core, self.zero, "writes_counts")
-        own = order.workspace("bases", s.row, "core") if s.steps > 1 else None
+        own = t.workspace("bases", s.row, b.i32_type, "core") if s.steps > 1 else None
         start_of_own = b.op(arith.muli, core, b.index(s.row), name="own_bases") if s.steps > 1 else None
 
         def step(number, *offset):
@@ -386,7 +386,7 @@ class _Routing:
         both = b.splat(b.i32(0), 2 * s.width, "both")
         both = with_slice(b, with_slice(b, both, experts, 0, "both"), counts, s.width, "both")
         # Lane i of the result is lane i // 2 of the one or the other.
-        lane = t.iota(2 * s.width, b.i32_type, "pair_lanes")
+        lane = t.ramp(2 * s.width, b.i32_type, "pair_lanes")
         half = b.op(arith.shrsi, lane, t.splat(1, lane), name="half")
         odd = b.op(arith.subi, lane, b.op(arith.shli, half, t.splat(1, half), name="even"), name="odd")
         source = b.op(arith.addi, half, b.op(arith.muli, odd, t.splat(s.width, odd), name="in_counts"), name="source")
@@ -410,7 +410,7 @@ class _Routing:
         """Integers that are not negative as 64-bit ones: each, then a zero."""
         b, t = self.b, self.t
         length = length_of(value)
-        lane = t.iota(2 * length, b.i32_type, "word_lanes")
+        lane = t.ramp(2 * length, b.i32_type, "word_lanes")
         half = b.op(arith.shrsi, lane, t.splat(1, lane), name="half")
         twice = b.op(arith.shli, half, t.splat(1, half), name="even")
         words = t.gather(value, half, "words")
@@ -433,7 +433,7 @@ class _Routing:
         capacity = b.index(s.capacity, "capacity")
 
         def of_expert(entry):
-            pairs = self.t.extract(count, entry, "pairs")
+            pairs = self.t.index_at(count, entry, "pairs")
             used = b.op(arith.minsi, pairs, capacity, name="used_rows")
             expert = b.op(arith.addi, first, entry, name="expert")
             row = b.op(arith.addi, b.op(arith.muli, expert, capacity), used, name="first_unused")

@@ -8,15 +8,21 @@ from mlir.dialects import arith
 from jascend.dialect import TILE
 
 from ..builder import Builder, tile_type
-from .row_chunks import length_of
+from .row_chunks import length_of, slice_of
 
 
 class Ops:
-    """Builds ops at the insertion point, with `b`."""
+    """Builds ops at the insertion point, with `b`. What changes nothing builds nothing: a repetition once, a group whole."""
 
     def __init__(self, b: Builder):
         self.b = b
         self.zero, self.one = b.index(0), b.index(1)
+
+    def make(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
+        """An op of the tile level whose (first) result is a tile, by default of the first operand's elements."""
+        element = element or ir.ShapedType(operands[0].type).element_type
+        op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
+        return op.operation.results[0]
 
     # -- scalars ------------------------------------------------------------------------------------------------
 
@@ -34,10 +40,10 @@ class Ops:
 
     def f32_of(self, number: ir.Value, name: str | None = None) -> ir.Value:
         """An index as f32."""
-        b = self.b
-        return b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, number), name=name)
+        return self.b.op(arith.sitofp, self.b.f32_type, self.i32_of(number), name=name)
 
     def i32_of(self, number: ir.Value, name: str | None = None) -> ir.Value:
+        """An index as i32."""
         return self.b.op(arith.index_cast, self.b.i32_type, number, name=name)
 
     def index_of(self, number: ir.Value, name: str | None = None) -> ir.Value:
@@ -64,8 +70,23 @@ class Ops:
     def filled(self, value: float, length: int, name: str | None = None) -> ir.Value:
         return self.b.splat(self.b.f32(value), length, name)
 
-    def ramp(self, length: int, element: ir.Type, name: str) -> ir.Value:
+    def splat(self, value: float | int | ir.Value, like: ir.Value, name: str | None = None) -> ir.Value:
+        """A tile of as many lanes as `like`, of its elements, with one value."""
+        if not isinstance(value, ir.Value):
+            is_float = isinstance(ir.ShapedType(like.type).element_type, ir.F32Type)
+            value = self.b.f32(value) if is_float else self.b.i32(value)
+        return self.b.splat(value, length_of(like), name)
+
+    def ramp(self, length: int, element: ir.Type, name: str | None = None) -> ir.Value:
         return self.b.build(TILE.classes["Iota"], results=[tile_type(length, element)], name=name).value
+
+    def to_f32(self, x: ir.Value, name: str) -> ir.Value:
+        """Integers as f32."""
+        return self.b.op(arith.sitofp, tile_type(length_of(x), self.b.f32_type), x, name=name)
+
+    def to_i32(self, x: ir.Value, name: str) -> ir.Value:
+        """The integers that numbers begin with."""
+        return self.b.op(arith.fptosi, tile_type(length_of(x), self.b.i32_type), x, name=name)
 
     def compare(self, predicate: str, x: ir.Value, scalar: ir.Value, name: str) -> ir.Value:
         """A mask: a tile against a scalar."""
@@ -78,39 +99,100 @@ class Ops:
         element = ir.RankedTensorType(x.type).element_type
         return self.b.build(TILE.classes["Extract"], x, position, results=[element], name=name).scalar
 
+    def index_at(self, x: ir.Value, position: ir.Value, name: str) -> ir.Value:
+        """One integer of a tile, as an index."""
+        return self.index_of(self.extract(x, position, name), name)
+
+    # -- reductions ---------------------------------------------------------------------------------------------
+
     def reduced(self, kind: str, x: ir.Value, name: str) -> ir.Value:
         """The one result of a reduction of a whole tile, on the scalar unit."""
         return self.extract(self.reduce(kind, x, length_of(x), name), self.zero, name)
 
     def reduce(self, kind: str, x: ir.Value, group: int, name: str) -> ir.Value:
-        result = tile_type(length_of(x) // group, self.b.f32_type)
-        return self.b.build(TILE.classes["Reduce"], x, results=[result], kind=kind, group=group, name=name).value
+        return self.make("Reduce", x, length=length_of(x) // group, name=name, kind=kind, group=group)
+
+    def folded(self, function, x: ir.Value, width: int) -> ir.Value:
+        """`width` lanes: `function` over the lanes of a tile that are equal mod `width`."""
+        b, rows, left = self.b, length_of(x) // width, []
+        while rows > 1:
+            half = rows // 2
+            if rows % 2:
+                left.append(slice_of(b, x, (rows - 1) * width, width))
+            low, high = slice_of(b, x, 0, half * width), slice_of(b, x, half * width, half * width)
+            x, rows = b.op(function, low, high, name="folded"), half
+        for other in left:
+            x = b.op(function, x, other, name="folded")
+        return x
+
+    def count(self, mask: ir.Value, name: str, ones: ir.Value | None = None) -> ir.Value:
+        """How many lanes are under a mask (f32); `ones`, if there is a tile of them."""
+        lanes = length_of(mask)
+        ones = self.filled(1.0, lanes, "ones") if ones is None else ones
+        hits = self.where(mask, ones, 0.0, f"{name}_ones")
+        return self.reduced("add", self.folded(arith.addf, hits, lanes & -lanes), name)
 
     def find_first(self, mask: ir.Value, name: str) -> ir.Value:
         return self.b.build(TILE.classes["FindFirst"], mask, results=[self.b.index_type], name=name).position
 
     def running_sums(self, x: ir.Value, name: str) -> ir.Value:
-        return self.b.build(TILE.classes["Cumsum"], x, results=[x.type], group=length_of(x), name=name).value
+        return self.make("Cumsum", x, length=length_of(x), name=name, group=length_of(x))
 
-    def compress(self, x: ir.Value, mask: ir.Value, name: str) -> tuple[ir.Value, ir.Value]:
-        op = self.b.build(TILE.classes["Compress"], x, mask, results=[x.type, self.b.index_type], name=name)
+    # -- lanes that move ----------------------------------------------------------------------------------------
+
+    def head(self, x: ir.Value, length: int) -> ir.Value:
+        """The first lanes."""
+        return slice_of(self.b, x, 0, length)
+
+    def take(self, x: ir.Value, group: int, start: int, count: int, name: str) -> ir.Value:
+        if count == group:
+            return x
+        return self.make("Take", x, length=length_of(x) // group * count, name=name, group=group, start=start, count=count)
+
+    def spread(self, x: ir.Value, group: int, to: int, fill: float, name: str) -> ir.Value:
+        if to == group:
+            return x
+        return self.make("Spread", x, length=length_of(x) // group * to, name=name, group=group, width=to, fill=fill)
+
+    def repeat(self, x: ir.Value, times: int, name: str) -> ir.Value:
+        n = length_of(x)
+        return x if times == 1 else self.make("Repeat", x, length=n * times, name=name, group=n)
+
+    def broadcast(self, x: ir.Value, width: int, name: str) -> ir.Value:
+        return self.make("Broadcast", x, length=length_of(x) * width, name=name, width=width)
+
+    def compress(
+        self, x: ir.Value, mask: ir.Value, name: str, readable: bool | None = None
+    ) -> tuple[ir.Value, ir.Value]:
+        """The elements under the mask, packed, and how many they are."""
+        types = [x.type, self.b.index_type]
+        op = self.b.build(TILE.classes["Compress"], x, mask, results=types, name=name, readable=readable)
         return op.value, op.kept
 
     def gather(self, x: ir.Value, indices: ir.Value, name: str) -> ir.Value:
-        result = tile_type(length_of(indices), ir.RankedTensorType(x.type).element_type)
-        return self.b.build(TILE.classes["Gather"], x, indices, results=[result], name=name).value
+        return self.make("Gather", x, indices, length=length_of(indices), name=name)
 
-    def sorted(self, scores: ir.Value, indices: ir.Value, name: str) -> ir.Value:
-        """One list of all pairs."""
-        pairs = tile_type(2 * length_of(scores), self.b.f32_type)
-        return self.b.build(TILE.classes["Sort"], scores, indices, results=[pairs], run=length_of(scores), name=name).pairs
+    def sorted(self, scores: ir.Value, indices: ir.Value, name: str, run: int | None = None) -> ir.Value:
+        """One list of all pairs, or lists of `run` pairs."""
+        lanes = length_of(scores)
+        return self.make("Sort", scores, indices, length=2 * lanes, name=name, run=run or lanes)
 
-    def unpacked(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def unpacked(self, pairs: ir.Value, name: str = "values") -> tuple[ir.Value, ir.Value]:
         """Scores and indices of a list."""
         b, lanes = self.b, length_of(pairs) // 2
         types = [tile_type(lanes, b.f32_type), tile_type(lanes, b.i32_type)]
-        op = b.build(TILE.classes["Unpack"], pairs, results=types, name="values")
+        op = b.build(TILE.classes["Unpack"], pairs, results=types, name=name)
         return op.values, op.indices
+
+    # -- global memory ------------------------------------------------------------------------------------------
+
+    def load(self, memory: ir.Value, offset, count, length: int, name: str, pad: float | None = None) -> ir.Value:
+        """`count` elements of global memory, in a tile of `length`."""
+        element = ir.MemRefType(memory.type).element_type
+        return self.make("Load", memory, offset, count, length=length, element=element, name=name, pad=pad)
+
+    def store(self, x: ir.Value, memory: ir.Value, offset: ir.Value, count: ir.Value) -> None:
+        self.b.build(TILE.classes["Store"], x, memory, offset, count)
 
     def store_index(self, index: ir.Value, memory: ir.Value, place: ir.Value) -> None:
         """One i32 that is not negative, to memory of i32 or i64."""
@@ -123,5 +205,9 @@ class Ops:
             tile = b.op(arith.muli, first, tile, name="index_words")
         self.store(tile, memory, place, self.one)
 
-    def store(self, x: ir.Value, memory: ir.Value, offset: ir.Value, count: ir.Value) -> None:
-        self.b.build(TILE.classes["Store"], x, memory, offset, count)
+    def workspace(self, name: str, elements: int, element: ir.Type, per: str) -> ir.Value:
+        """Scratch in global memory: so many elements a core, a row, or a launch."""
+        shape = [elements] if per == "launch" else [ir.ShapedType.get_dynamic_size(), elements]
+        memory = ir.MemRefType.get(shape, element, memory_space=ir.StringAttr.get("gm"))
+        build = TILE.classes["Workspace"].build
+        return build(results=[memory], elements=elements, per=per, name=name, loc=self.b.loc(name)).memory

@@ -22,9 +22,9 @@ from mlir.dialects import arith
 from jascend.dialect import TILE
 
 from ..builder import Builder, comment
-from .routing_shape import Shape
+from .routing_shape import Shape, up
 from .row_chunks import slice_of, with_slice
-from .routing_tiles import Tiles
+from .ops import Ops
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Order:
     """Builds the order of one routing. The insertion point at construction is that of the tiles it needs throughout."""
 
     def __init__(self, b: Builder, shape: Shape, expert_idx: ir.Value):
-        self.b, self.t, self.shape, self.expert_idx = b, Tiles(b), shape, expert_idx
+        self.b, self.t, self.shape, self.expert_idx = b, Ops(b), shape, expert_idx
         s, t = shape, self.t
-        self.lanes = t.iota(s.lanes + s.width, b.i32_type, "lanes")
+        self.lanes = t.ramp(s.lanes + s.width, b.i32_type, "lanes")
         self.lane = t.head(self.lanes, s.lanes)
         self.entry = t.head(self.lanes, s.width)
-        numbers = t.iota(s.width, b.f32_type, "entry_numbers")
+        numbers = t.ramp(s.width, b.f32_type, "entry_numbers")
         self.entry_keys = b.op(arith.negf, numbers, name="entry_keys")
         # The entry of the following expert; the last lane has none.
         following = b.op(arith.addi, self.entry, t.splat(1, self.entry), name="following")
@@ -92,14 +92,14 @@ class Order:
     def sorted(self, block: Block) -> ir.Value:
         """The pairs by expert, then by number, as a list."""
         key = self.b.op(arith.negf, block.expert, name="key")
-        return self.t.sort(key, self.lane, self.shape.lanes, "in_order")
+        return self.t.sorted(key, self.lane, "in_order", self.shape.lanes)
 
     def places(self, in_order: ir.Value) -> ir.Value:
         """For each pair of a block, its place in the list."""
         b, t = self.b, self.t
-        lane = t.to_f32(t.indices_of(in_order, "sorted_lanes"), "sorted_lane")
-        back = t.sort(b.op(arith.negf, lane, name="lane_key"), self.lane, self.shape.lanes, "in_turn")
-        return t.indices_of(back, "places")
+        lane = t.to_f32(t.unpacked(in_order, "sorted_lanes")[1], "sorted_lane")
+        back = t.sorted(b.op(arith.negf, lane, name="lane_key"), self.lane, "in_turn", self.shape.lanes)
+        return t.unpacked(back, "places")[1]
 
     def smaller(self, in_order: ir.Value, step: ir.Value) -> ir.Value:
         """For each expert of a step, how many pairs of the list have a smaller one."""
@@ -107,10 +107,10 @@ class Order:
         keys = self.entry_keys
         if s.steps > 1:
             keys = b.op(arith.subf, keys, b.splat(self.first_of(step), s.width), name="entry_keys")
-        entries = t.sort(keys, t.splat(s.lanes, self.entry, "no_pair"), 32, "entries")
+        entries = t.sorted(keys, t.splat(s.lanes, self.entry, "no_pair"), "entries", 32)
         lanes = 2 * (s.width + s.lanes)
         merged = t.make("MergeLists", entries, in_order, None, None, length=lanes, name="with_entries")
-        which = t.to_f32(t.indices_of(merged, "merged_lanes"), "merged_lane")
+        which = t.to_f32(t.unpacked(merged, "merged_lanes")[1], "merged_lane")
         is_entry = b.cmpf("OGE", which, t.splat(float(s.lanes), which), "is_entry")
         found, _ = t.compress(self.lanes, is_entry, "entry_places")
         return b.op(arith.subi, t.head(found, s.width), self.entry, name="smaller")
@@ -153,8 +153,8 @@ class Order:
         """Orders the pairs of this core's tokens, leaves counts and ranks in the workspace; returns these two memories.
         The rank of a pair counts the pairs of this core before it that have the same expert."""
         b, t, s = self.b, self.t, self.shape
-        table = self.workspace("counts", s.row, "core")
-        ranks = self.workspace("ranks", -(-s.pairs // 8) * 8, "launch")
+        table = t.workspace("counts", s.row, b.i32_type, "core")
+        ranks = t.workspace("ranks", up(s.pairs, 8), b.i32_type, "launch")
         self.core, self.cores = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results
 
         def one(first, count, total):
@@ -221,10 +221,3 @@ class Order:
         rank_base = self.increase(before, "of_cores_before")
         base = b.op(arith.addi, start, rank_base, name="base")
         return Bases(start, self.increase(start, "expert_counts"), base, rank_base)
-
-    def workspace(self, name: str, elements: int, per: str) -> ir.Value:
-        shape = [elements] if per == "launch" else [ir.ShapedType.get_dynamic_size(), elements]
-        memory = ir.MemRefType.get(shape, self.b.i32_type, memory_space=ir.StringAttr.get("gm"))
-        return TILE.classes["Workspace"].build(
-            results=[memory], loc=self.b.loc(name), name=name, elements=elements, per=per
-        ).memory

@@ -15,7 +15,7 @@ from jascend.dialect import TILE
 from ..builder import Builder, tile_type
 from .routing_shape import up
 from .row_chunks import length_of, slice_of, with_slice
-from .routing_tiles import Tiles
+from .ops import Ops
 
 _REDUCED = 4096  # lanes of a row that one reduction takes
 SCALE_LANES = 8  # lanes of a scale, one block
@@ -47,14 +47,14 @@ class Static:
         self, b: Builder, code: ir.Type, *, scale: ir.Value | None = None, offset: ir.Value | None = None,
         most: float | None = None,
     ):  # fmt: skip
-        self.b, self.t, self.code, self.most = b, Tiles(b), code, most
+        self.b, self.t, self.code, self.most = b, Ops(b), code, most
         self.scale = None if scale is None else self.number(scale, "scale")
         self.offset = None if offset is None else self.number(offset, "offset")
 
     def number(self, memory: ir.Value, name: str) -> ir.Value:
         b = self.b
         tile = self.t.load(memory, b.index(0), b.index(1), SCALE_LANES, f"{name}_block")
-        return b.build(TILE.classes["Extract"], tile, b.index(0), results=[b.f32_type], name=name).scalar
+        return self.t.extract(tile, self.t.zero, name)
 
     def __call__(self, x: ir.Value) -> list[ir.Value]:
         return [self.codes(self.value(x), None)]
@@ -85,7 +85,7 @@ class Dynamic:
         self, b: Builder, code: ir.Type, most: float, rows: int, pitch: int, *, smooth: ir.Value | None = None,
         by_expert: bool = False,
     ):  # fmt: skip
-        self.b, self.t, self.code, self.rows, self.pitch = b, Tiles(b), code, rows, pitch
+        self.b, self.t, self.code, self.rows, self.pitch = b, Ops(b), code, rows, pitch
         self.smooth, self.by_expert = smooth, by_expert
         self.lanes = up(rows, _COMPARED)
         self.divisors = b.splat(b.f32(most), max(self.lanes, rows * SCALE_LANES), "largest_codes")

@@ -18,7 +18,7 @@ from ..ascendc_ops.turns import AHEAD
 from ..builder import Builder
 from .routing_shape import Shape, up
 from .row_chunks import slice_of
-from .routing_tiles import Tiles
+from .ops import Ops
 
 _BLOCK = 32  # bytes
 BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1}
@@ -91,7 +91,7 @@ class PairRows:
     `limit` or more are not written; 0 is no limit."""
 
     def __init__(self, b: Builder, shape: Shape, lane: ir.Value, *, batch: int, limit: int, each_pair: bool):
-        self.b, self.t, self.shape, self.lane = b, Tiles(b), shape, lane
+        self.b, self.t, self.shape, self.lane = b, Ops(b), shape, lane
         self.batch, self.limit, self.each_pair = batch, limit, each_pair
         t = self.t
         self.number = t.to_f32(lane, "lane_number")
@@ -253,9 +253,9 @@ class PairRows:
         if rows.by == "all":
             row = b.index(0)
         elif rows.by == "expert":
-            row = t.extract(kept.expert, unit, "expert")
+            row = t.index_at(kept.expert, unit, "expert")
         else:
-            row = t.extract(kept.token if self.each_pair else kept.group, unit, "unit")
+            row = t.index_at(kept.token if self.each_pair else kept.group, unit, "unit")
             row = self.first_of(row, first_token) if self.batch > 1 and not self.each_pair else b.op(
                 arith.addi, first_token, row, name="token"
             )  # fmt: skip
@@ -291,10 +291,10 @@ class PairRows:
         else:
             start = None
             if self.batch > 1:
-                start = self.first_of(t.extract(kept.group, number, "group"), first_token)
+                start = self.first_of(t.index_at(kept.group, number, "group"), first_token)
                 start = b.op(arith.subi, start, first_token, name="first_of_block")
-            first = t.extract(kept.start, number, "first_pair")
-            end = t.extract(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
+            first = t.index_at(kept.start, number, "first_pair")
+            end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
         b.for_(
             first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, column, also),
             induction="pair", about="Once for each of their pairs.",
@@ -302,12 +302,12 @@ class PairRows:
 
     def write_pair(self, kept: Kept, pair, start, outputs, column, also) -> list[ir.Value]:
         b, t = self.b, self.t
-        place = t.extract(kept.place, pair, "place")
+        place = t.index_at(kept.place, pair, "place")
 
         def copy():
             row = None
             if self.batch > 1:
-                at = pair if self.each_pair else t.extract(kept.token, pair, "token")
+                at = pair if self.each_pair else t.index_at(kept.token, pair, "token")
                 row = b.op(arith.subi, at, start, name="row_of_unit")
             for tile, rows in outputs:
                 offset = b.op(arith.muli, place, b.index(rows.length), name="target")
