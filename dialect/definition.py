@@ -54,13 +54,15 @@ class VerifyError(ValueError):
 @dataclass(frozen=True)
 class Operand:
     """One operand group. `role` says how a buffer operand of the `ascendc` dialect is used: "in", "out" or "inout";
-    `touched` how many bytes from the buffer's start on an op may touch (a strided one: its hull), None for all of them."""
+    `touched` how many bytes from the buffer's start on an op may touch (a strided one: its hull), None for all of them.
+    `by_row` says that the operator treats rows alike and this operand has an element or a row for each."""
 
     name: str
     type: str
     doc: str = ""
     optional: bool = False
     role: str = ""
+    by_row: bool = False
     touched: Callable[[ir.OpView], int] | None = None
 
 

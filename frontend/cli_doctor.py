@@ -148,9 +148,9 @@ def _cxx() -> Check:
 
 
 def _cache() -> Check:
-    from jascend.backends.ascend.twin import toolchain
+    from jascend.backends.ascend.files import cache_directory
 
-    directory = toolchain.cache_directory()
+    directory = cache_directory()
     serves = "keeping built kernels"
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -94,21 +94,19 @@ class Program:
     ):
         """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with
         each kernel that ran, its inputs and its outputs."""
-        traced, plan = self._traced, self._compiled.plan
-        values = dict(enumerate(self._checked(args, kwargs)))
         kernels = {kernel.name: kernel for kernel in self.kernels}
-        for step in plan.steps:
-            if isinstance(step, Launch):
-                kernel, operands = kernels[step.kernel], [values[i] for i in step.operands]
-                if cores is not None:
-                    kernel = kernel.on_cores(step, cores)
-                results = self._launch(kernel, step, operands, observe, trace)
-                values.update(zip(step.results, results))
-                if keep is not None and kernel.blocks:
-                    keep(kernel, operands, results)
-            else:
-                values[step.result] = values[step.operand].reshape(step.type.shape)
-        return jax.tree.unflatten(traced.out_tree, [jnp.asarray(values[i]) for i in plan.outputs])
+
+        def launch(step: Launch, operands: list[np.ndarray]) -> list[np.ndarray]:
+            kernel = kernels[step.kernel]
+            if cores is not None:
+                kernel = kernel.on_cores(step, cores)
+            results = self._launch(kernel, step, operands, observe, trace)
+            if keep is not None and kernel.blocks:
+                keep(kernel, operands, results)
+            return results
+
+        outputs = self._compiled.plan.run(self._checked(args, kwargs), launch)
+        return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
 
     def _checked(self, args, kwargs) -> list[np.ndarray]:
         traced = self._traced
@@ -129,7 +127,7 @@ class Program:
     def _launch(
         self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray], observe: Callable, trace: bool
     ) -> list[np.ndarray]:
-        results = [_filled(t.shape, jnp.dtype(t.dtype), fill) for t, fill in zip(step.types, kernel.fill)]
+        results = [type_.filled(fill) for type_, fill in zip(step.types, kernel.fill)]
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
         run = project.build_for_twin(kernel, self.target).launch(
@@ -175,11 +173,6 @@ class Program:
           TypeError, ValueError, RuntimeError, CompilerNotFound: as a call of the program, where there are arguments.
         """
         return _write(self, directory, project, soc, arguments)
-
-
-def _filled(shape: tuple[int, ...], dtype: np.dtype, fill: int) -> np.ndarray:
-    """0 is the bytes 0, also where that is no zero."""
-    return np.full(shape, fill, dtype) if fill else np.zeros(shape, dtype)
 
 
 def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:

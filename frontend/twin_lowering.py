@@ -109,11 +109,10 @@ def _kernels_of(primitive, avals, params, target: str):
     # Not before they are needed: operators must not wait for MLIR and the compiler to load.
     from jascend.backends.ascend import compile as backend
     from jascend.backends.ascend import cache, project
-    from jascend.backends.ascend.plan import Launch
     from jascend.backends.ascend.targets import target as target_of
     from jascend.crossing import parse, trace
-    from jascend.raising import RAISE_SAMPLING
     from jascend.passes.pipeline import PipelineError
+    from jascend.raising import RAISE_SAMPLING
 
     if not all(isinstance(size, int) for shape, _ in avals for size in shape):
         shapes = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in avals)
@@ -140,22 +139,15 @@ def _kernels_of(primitive, avals, params, target: str):
         if kernel.blocks  # without rows there is nothing to launch
     }
     fills = {kernel.name: kernel.fill for kernel in compiled.kernels}
-    plan = compiled.plan
 
     def run(python, *operands):
-        values = dict(enumerate(operands))
-        for step in plan.steps:
-            if not isinstance(step, Launch):
-                values[step.result] = jnp.reshape(values[step.operand], step.type.shape)
-                continue
+        def launch(step, operands):
+            if step.kernel not in calls:
+                return [jnp.asarray(type_.filled(fill)) for type_, fill in zip(step.types, fills[step.kernel])]
             types = [jax.ShapeDtypeStruct(t.shape, jnp.dtype(t.dtype)) for t in step.types]
-            if step.kernel in calls:
-                call = jax.ffi.ffi_call(_FFI_TARGET, types)
-                results = call(*(values[i] for i in step.operands), python=python, **calls[step.kernel])
-            else:
-                results = [jnp.full(t.shape, fill, t.dtype) for t, fill in zip(types, fills[step.kernel])]
-            values.update(zip(step.results, results))
-        return [values[i] for i in plan.outputs]
+            return jax.ffi.ffi_call(_FFI_TARGET, types)(*operands, python=python, **calls[step.kernel])
+
+        return compiled.plan.run(operands, launch)
 
     return run
 

@@ -15,24 +15,20 @@ import numpy as np
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-# Row-wise operators, with the operands that all rows share, by name where `params` names operands.
-_ROW_WISE = {
-    "apply_top_k_top_p": (),
-    "apply_top_k_top_p_with_sorted": (),
-    "top_k_top_p_sample": (),
-    "moe_gating_top_k": ("bias", "tid2eid", "additional_bias"),
-}
-
 
 def row_dimensions(name: str, avals, params) -> list[int] | None:
-    """How many leading dimensions of each operand are rows; None for an operator that is not row-wise."""
-    if name not in _ROW_WISE or not avals or avals[0].ndim < 2:
+    """How many leading dimensions of each operand are rows; None for an operator that is not row-wise. `params` names the
+    operands of an operator that has others too."""
+    from jascend.dialect import ASCEND  # not before it is needed: MLIR takes long to load
+
+    by_row = {operand.name: operand.by_row for operand in ASCEND.by_name[f"ascend.{name}"].operands}
+    if not any(by_row.values()) or not avals or avals[0].ndim < 2:
         return None
     rows = avals[0].shape[:-1]
     names = params.get("names", ())
     counts = []
     for i, aval in enumerate(avals):
-        shared = i < len(names) and names[i] in _ROW_WISE[name]
+        shared = i < len(names) and not by_row[names[i]]
         if shared and aval.ndim > 2:
             return None  # under vmap it may have dimensions of its own among the rows'
         if not shared and aval.shape[: len(rows)] != rows:

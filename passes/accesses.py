@@ -17,7 +17,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import buffer_bytes, bytes_of
+from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
 
 VIEW = "ascendc.view"
 _SLT = int(arith.CmpIPredicate.slt)
@@ -114,13 +114,6 @@ def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
             start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
         value = view.buffer
     return Access(root, start, end, writes, turn, known)
-
-
-def constant_index(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return owner.attributes["value"].value
 
 
 def _turn(view, element: ir.Type) -> Turn | None:

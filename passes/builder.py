@@ -39,6 +39,11 @@ def f32_bits(value: float) -> int:
     return struct.unpack("<i", struct.pack("<f", value))[0]
 
 
+def up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple
+
+
 def tile_type(length: int, element: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get([length], element)
 

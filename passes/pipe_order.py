@@ -22,9 +22,9 @@ from functools import cached_property
 from mlir import ir
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import PIPES
+from jascend.dialect.ascendc import PIPES, constant_index
 
-from .accesses import Access, accesses, constant_index, copies_nothing_at_last
+from .accesses import Access, accesses, copies_nothing_at_last
 from .diagnostics import PassFailure, emit_error
 
 State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES

@@ -43,8 +43,8 @@ from mlir import ir
 from mlir.dialects import arith, scf
 
 from jascend.backends.ascend.targets import TARGETS, costs
+from jascend.dialect.ascendc import constant_index
 
-from .accesses import constant_index
 from .builder import Builder, name_of
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, SINGLE_BUFFERS

@@ -33,9 +33,9 @@ from mlir import ir
 from jascend.backends.ascend.instructions import ANY, instructions
 from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import buffer_bytes, bytes_of
+from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
 
-from .accesses import Access, accesses, constant_index, is_unified_buffer, may_coincide
+from .accesses import Access, accesses, is_unified_buffer, may_coincide
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import pickle
-import tempfile
 from collections.abc import Callable, Collection, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import jascend.dialect
 import jascend.passes
 
-from .twin.toolchain import cache_directory
+from .files import cache_directory, write_whole
 
 _DIGEST = 32  # bytes
 _MLIR = "xtc-mlir-python-bindings"
@@ -88,12 +87,6 @@ def _write(entry: Path, value: Any) -> None:
     body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", dir=entry.parent)
+        write_whole(entry, hashlib.sha256(body).digest() + body)
     except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(body).digest() + body)
-        os.replace(temporary, entry)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
+        pass

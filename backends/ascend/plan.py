@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ml_dtypes
+import numpy as np
 from mlir import ir
 
 from jascend.dialect.ascend import shaped
@@ -13,6 +17,11 @@ from jascend.dialect.ascend import shaped
 class TensorType:
     shape: tuple[int, ...]
     dtype: str
+
+    def filled(self, fill: int) -> np.ndarray:
+        """A tensor before a kernel writes to it, each element `fill`; 0 is the bytes 0, also where that is no zero."""
+        dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
+        return np.full(self.shape, fill, dtype) if fill else np.zeros(self.shape, dtype)
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,16 @@ class Plan:
     arguments: int
     steps: tuple[Launch | Reshape, ...]
     outputs: tuple[int, ...]
+
+    def run(self, arguments: Sequence[Any], launch: Callable[[Launch, list], Sequence[Any]]) -> list:
+        """The outputs for these arguments, arrays of any kind; `launch(step, operands)` gives a kernel's results."""
+        values = dict(enumerate(arguments))
+        for step in self.steps:
+            if isinstance(step, Launch):
+                values.update(zip(step.results, launch(step, [values[i] for i in step.operands])))
+            else:
+                values[step.result] = values[step.operand].reshape(step.type.shape)
+        return [values[i] for i in self.outputs]
 
 
 def plan_of(main: ir.OpView) -> Plan:

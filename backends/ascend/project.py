@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from .codegen import aclnn, cmake, direct, op_host
 from .codegen.op_host import operator_type
 from .codegen.template import fill
 from .compile import Kernel
+from .files import cache_directory, write_whole
 from .signature import Tensor
 from .targets import Target
 
@@ -105,7 +104,7 @@ def _write_files(directory: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content, mode=0o755 if path.suffix == ".sh" else 0o644)
+        write_whole(path, content, mode=0o755 if path.suffix == ".sh" else 0o644)
 
 
 def _prototype(kernel: Kernel) -> str:
@@ -170,24 +169,6 @@ What the compiler decided:
 """
 
 
-def _replace(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Writes a file in one step: a reader, or another process that writes it too, never sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def cache_directory() -> Path:
-    """Where generated sources and the twin's binaries are kept: `JASCEND_CACHE_DIR`, or `~/.cache/jascend`."""
-    return Path(os.environ.get("JASCEND_CACHE_DIR") or Path.home() / ".cache" / "jascend")
-
-
 # The small functions that a kernel's text brings along: a finding in one is about the line that calls it.
 _HELPER = re.compile(r"^__aicore__ inline void (\w+)\(", re.MULTILINE)
 
@@ -197,8 +178,8 @@ def _built(name: str, source: str, tiling_file: str, tiling_header: str, target:
     key = hashlib.sha256("\0".join((name, source, tiling_header)).encode()).hexdigest()[:24]
     directory = cache_directory() / "kernels" / key
     directory.mkdir(parents=True, exist_ok=True)
-    _replace(directory / tiling_file, tiling_header)
-    _replace(directory / f"{name}.cpp", source)
+    write_whole(directory / tiling_file, tiling_header)
+    write_whole(directory / f"{name}.cpp", source)
     return twin.build(
         directory / f"{name}.cpp", include_dirs=(directory,), target=target, follow=_HELPER.findall(source)
     )

@@ -23,16 +23,6 @@ from jascend.passes.lowerings.producers import inputs
 
 from .plan import Launch, TensorType
 
-# The operands of an operator that have an element or a row for each row that is dealt out; all its results have. An
-# operator that is not listed gets kernels for the compiled number of rows only.
-_ROW_WISE = {
-    "ascend.apply_top_k_top_p": ("logits", "p", "k"),
-    "ascend.filter_sample": ("logits", "q", "p", "k"),
-    "ascend.top_k_top_p_sample": ("logits", "top_k", "top_p", "q", "min_ps"),
-    "ascend.moe_gating_top_k": ("x", "input_ids", "additional_token_mask"),
-}
-
-
 @dataclass(frozen=True)
 class Codes:
     """The CANN status (`aclnnStatus`) of an argument with a wrong dtype, rank, size, or number of rows."""
@@ -119,12 +109,11 @@ def argument_names(names: Sequence[str]) -> list[str]:
 
 def _leading(op: ir.OpView) -> frozenset[int]:
     """Numbers of the kernel's arguments whose leading dimension is the rows; none for kernels of fixed shapes."""
-    row_wise = _ROW_WISE.get(op.operation.name, ())
     meanings: dict[tuple[int, int], set[bool]] = {}
     for operand in ASCEND.by_name[op.operation.name].operands:
         value = getattr(op, operand.name)
         for dim in range(ir.RankedTensorType(value.type).rank if value is not None else 0):
-            is_rows = dim == 0 and operand.name in row_wise
+            is_rows = dim == 0 and operand.by_row
             for place in _places(value, dim):
                 meanings.setdefault(place, set()).add(is_rows)
     rows = {place for place, found in meanings.items() if True in found}
@@ -174,7 +163,7 @@ class _Probe:
             for attribute in definition.attributes
             if attribute.name in accepted
         }
-        self.row_wise = _ROW_WISE.get(op.operation.name, ())
+        self.row_wise = {operand.name for operand in definition.operands if operand.by_row}
 
     def status(self, **changed: Shaped) -> int | None:
         try:

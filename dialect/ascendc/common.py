@@ -40,7 +40,7 @@ def element_bytes_of(buffer: ir.Value) -> int:
     return element_bytes(ir.MemRefType(buffer.type).element_type)
 
 
-def constant_of(value: ir.Value) -> int | None:
+def constant_index(value: ir.Value) -> int | None:
     """The number that an index value is known to be."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":

@@ -12,7 +12,7 @@ from .common import (
     buffer_bytes,
     buffer_length,
     bytes_of,
-    constant_of,
+    constant_index,
     element_bytes_of,
     element_of,
     in_space,
@@ -28,7 +28,7 @@ def _verify_local_tensor(op) -> None:
 
 def _verify_view(op) -> None:
     in_space(op, buffer="ub", value="ub")
-    offset = constant_of(op.offset)
+    offset = constant_index(op.offset)
     if offset is None:
         return
     start = bytes_of(offset, ir.MemRefType(op.buffer.type).element_type)

@@ -8,11 +8,11 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import element_bytes
+from jascend.dialect.ascendc import constant_index, element_bytes
 
 from ..builder import name_of
 from ..lowerings.site import ROWS_OF
-from .lowering import Lowering, constant_index, lowers
+from .lowering import Lowering, lowers
 
 PARTS = "ascend.parts"  # how many cores work on the same rows
 ALL_CORES = "ascend.all_cores"  # a launch takes all cores, however few rows there are

@@ -169,11 +169,3 @@ def element_of(value: ir.Value) -> ir.Type:
 def length_of(value: ir.Value) -> int:
     """Elements of a tile or buffer."""
     return ir.ShapedType(value.type).get_dim_size(0)
-
-
-def constant_index(value: ir.Value) -> int | None:
-    """The number that an index value is known to be."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return owner.attributes["value"].value

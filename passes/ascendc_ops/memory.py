@@ -5,10 +5,10 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
-from jascend.dialect.ascendc import buffer_bytes, element_bytes_of
+from jascend.dialect.ascendc import buffer_bytes, constant_index, element_bytes_of
 from jascend.dialect.tile.memory import COPIED_AS
 
-from .lowering import Lowering, constant_index, element_of, length_of, lowers
+from .lowering import Lowering, element_of, length_of, lowers
 
 _BLOCK = 32  # bytes
 

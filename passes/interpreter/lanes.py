@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from .core import dtype_of, function
-
-
-def unspecified(length: int, element: ir.Type) -> np.ndarray:
-    """Lanes that hold nothing: a value that shows if anything depends on it."""
-    return np.full(length, np.nan if isinstance(element, ir.FloatType) else -0x55555556 % 2**15, dtype_of(element))
+from .core import dtype_of, function, unspecified
 
 
 def _check(op, memory, offset: int, rows: int) -> np.ndarray:
@@ -29,7 +24,7 @@ def _check(op, memory, offset: int, rows: int) -> np.ndarray:
 def _load_rows(_, op, memory, offset, rows):
     view, tile = op.opview, ir.RankedTensorType(op.results[0].type)
     source = _check(op, memory, int(offset), int(rows))
-    value = unspecified(tile.get_dim_size(0), tile.element_type)
+    value = unspecified(tile.get_dim_size(0), dtype_of(tile.element_type))
     if view.pad is not None:
         value[:] = view.pad
     value.reshape(-1, view.pitch)[: int(rows), : view.row_length] = source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from mlir import ir
 
-from .core import NotInterpreted, dtype_of, flush, function, unspecified
+from .core import dtype_of, flush, function, unspecified
 
 
 def _in_lanes(memory, dtype, offset, count):

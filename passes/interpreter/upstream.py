@@ -6,7 +6,7 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
-from .core import FUNCTIONS, Core, NotInterpreted, dtype_of, element_of, flush, function, typed
+from .core import FUNCTIONS, Core, NotInterpreted, dtype_of, element_of, flush, function, typed, unspecified
 
 
 @function("arith.constant")

@@ -24,12 +24,15 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type
-from .candidates import LISTED, MAX_CHUNKS, Candidates, Largest, count_of, unpacked
+from ..builder import tile_type, up
+from .candidates import LISTED, MAX_CHUNKS, Candidates, Largest
 from .filter_list import ListNucleus
 from .filter_search import MAX_VOCABULARY, SEARCHED, UNIT, ThresholdSearch
 from .keys import Keys
+from .meeting import FACTS, Meeting
+from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .rows import each_round, each_row
 from .site import Candidate, Site
 
 SUMMARY = (
@@ -44,11 +47,8 @@ CANDIDATES = (
 
 FILL: dict[str, int] = {}
 
-_MAX_PARTS = 16  # lists that two merges of four make one
-_MIN_PART = 2048  # elements: below, the lists cost more than the row
 _RESIDENT_BYTES = 64 << 10
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
-_STATS = 8  # lanes: what a core says about its list
 _PAIRS = 2 * LISTED  # lanes of a list
 
 
@@ -98,15 +98,15 @@ def plan_of(op: ir.OpView, site: Site) -> Plan:
     if vocabulary <= SHORT_ROW:
         lanes = next(lanes for lanes in _SORTED_LANES if lanes >= vocabulary)
         return Plan(lanes, lanes, part=vocabulary, short=True, why=f"rows of {vocabulary} are sorted whole, in one list of {lanes}")
-    widest = min(site.tile, _blocks(vocabulary, UNIT))
+    widest = min(site.tile, up(vocabulary, UNIT))
     written = min(widest, SEARCHED // 2)
     if op.k is None:
         return Plan(written, written, part=vocabulary, why=f"rows of {vocabulary} in chunks of {SEARCHED}, searched for the threshold of top-p")
-    parts = _parts(logits, site)
-    part = _blocks(-(-vocabulary // parts), UNIT)
+    parts = site.parts_of_row(logits) if site.parts is None else site.parts
+    part = up(-(-vocabulary // parts), UNIT)
     chunks = -(-part // widest)
     listed = chunks <= MAX_CHUNKS
-    chunk = _blocks(-(-part // chunks), UNIT // 2)
+    chunk = up(-(-part // chunks), UNIT // 2)
     resident = parts > 1 and site.producers.is_load(op.logits) and chunks * chunk * _width(logits) <= _RESIDENT_BYTES
     if resident:
         written = chunk
@@ -115,25 +115,6 @@ def plan_of(op: ir.OpView, site: Site) -> Plan:
         why=f"rows of {vocabulary} over {parts} cores each, in chunks of {chunk}; k up to {LISTED} in a list of candidates, "
         "others searched for the threshold",
     )  # fmt: skip
-
-
-def _parts(logits: ir.RankedTensorType, site: Site) -> int:
-    """As many cores a row as there are for it, if there are two at least, each with enough to do."""
-    vocabulary = logits.get_dim_size(1)
-    if site.parts is not None:
-        return site.parts
-    if logits.is_dynamic_dim(0) or logits.get_dim_size(0) == 0:
-        return 1
-    cores = site.target.vector_cores // logits.get_dim_size(0)
-    most = min(cores, _MAX_PARTS, -(-vocabulary // _MIN_PART))
-    if most < 2:
-        return 1
-    # The same length with fewer parts: no part is empty.
-    return -(-vocabulary // _blocks(-(-vocabulary // most), UNIT))
-
-
-def _blocks(length: int, block: int) -> int:
-    return -(-length // block) * block
 
 
 def _width(logits: ir.RankedTensorType) -> int:
@@ -152,47 +133,34 @@ class Filter:
         self.vocabulary, self.dtype = logits.get_dim_size(1), logits.element_type
         self.keys = Keys(self.b, self.dtype)
         self.producers.tile = plan.chunk
+        self.site = site
         site.deal_out(self.out)
-        self.rows = site.rows
 
     # -- the kernel ---------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         b, plan = self.b, self.plan
-        share = b.build(TILE.classes["BlockRows"], self.rows, results=[b.index_type] * 4, parts=plan.parts)
-        self.zero, self.one = b.index(0), b.index(1)
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4, parts=plan.parts)
+        self.t = t = Ops(b)
         self.length = b.index(self.vocabulary, "row_length")
         self.neg_infs = b.splat(self._number(NEG_INF), plan.written, "neg_infs")
         lanes = plan.written
         if not plan.short and not self.producers.is_load(self.op.logits):
             lanes = SEARCHED
-        self.ramp = b.build(TILE.classes["Iota"], results=[tile_type(lanes, b.f32_type)], name="ramp").value
-        self.candidates = Candidates(b, self.keys) if plan.listed else None
-        lanes = plan.chunk if plan.short else LISTED
+        self.ramp = t.ramp(lanes, b.f32_type, "ramp")
+        self.candidates = Candidates(t, self.keys) if plan.listed else None
         self.searcher = None
         if not plan.short:
             element = self.dtype if self.producers.is_load(self.op.logits) else b.f32_type
-            self.searcher = ThresholdSearch(b, self.keys, element, self.vocabulary, self.op.k is not None)
-        self.list = ListNucleus(b, lanes) if self.op.p is not None and (plan.listed or plan.short) else None
+            self.searcher = ThresholdSearch(t, self.keys, element, self.vocabulary, self.op.k is not None)
+        lanes = plan.chunk if plan.short else LISTED
+        self.list = ListNucleus(t, lanes) if self.op.p is not None and (plan.listed or plan.short) else None
         if plan.parts == 1:
-            b.for_(
-                share.first, share.last, self.one, [], self.row, induction="row", about="The rows of this core.",
-            )  # fmt: skip
+            each_row(t, share, self.row)
             return
-        self.exchange = _Exchange(b, plan, share.part)
+        self.exchange = _Exchange(t, plan.parts, share.part)
         self.part = share.part
-
-        def one_round(number):
-            row = b.op(arith.addi, share.first, number, name="own_row")
-            active = b.cmpi("slt", row, share.last, "has_row")
-            last = b.op(arith.subi, self.rows, self.one)
-            self.split_row(b.op(arith.minsi, row, last, name="row"), number, active)
-            return []
-
-        b.for_(
-            self.zero, share.rounds, self.one, [], one_round, induction="round",
-            about="The rows of this core's group. A core without a row goes along: all meet in every round.",
-        )  # fmt: skip
+        each_round(t, self.site, share, self.split_row)
 
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
         """Starts a row; its k and p."""
@@ -205,7 +173,7 @@ class Filter:
         return k, p
 
     def whole_row(self, chunk: int) -> RowChunks:
-        return self.chunks(self.zero, self.length, chunk, self.vocabulary)
+        return self.chunks(self.t.zero, self.length, chunk, self.vocabulary)
 
     def chunks(self, start: ir.Value, end: ir.Value, chunk: int, length: int, resident: bool = False) -> RowChunks:
         ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
@@ -230,7 +198,7 @@ class Filter:
 
         def in_list():
             largest = self.candidates.largest(self.whole_row(plan.chunk), b.op(arith.index_cast, b.index_type, k))
-            return self.decide(k, p, _Alone(b, largest))
+            return self.decide(k, p, _Alone(self.t, largest))
 
         decided, cut, removed = b.if_(
             small, ["decided", "cut", "removed"], in_list, self.undecided, types=self.decision_types(),
@@ -243,7 +211,7 @@ class Filter:
         self.write(written, cut, removed)
         return []
 
-    def split_row(self, row: ir.Value, number: ir.Value, active: ir.Value) -> None:
+    def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
         """This core's part of a row."""
         b, plan = self.b, self.plan
         k, p = self.enter(row)
@@ -254,13 +222,13 @@ class Filter:
 
         def local():
             largest = self.candidates.largest(chunks, b.op(arith.index_cast, b.index_type, k))
-            self.exchange.give(largest, number)
+            self.exchange.give(largest, turn)
             return []
 
         b.if_(small, [], local, about="A small k: the largest elements of this part, for all cores of the group.")
         b.build(TILE.classes["SyncAll"])
         decided, cut, removed = b.if_(
-            small, ["decided", "cut", "removed"], lambda: self.decide(k, p, self.exchange.take(number)), self.undecided,
+            small, ["decided", "cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), self.undecided,
             types=self.decision_types(), about="The largest elements of the row, from all parts.",
         )  # fmt: skip
 
@@ -269,17 +237,14 @@ class Filter:
             return []
 
         b.if_(b.op(arith.andi, active, decided), [], write_part)
-        first = b.op(arith.andi, active, b.cmpi("eq", self.part, self.zero), name="is_first")
-        others = b.op(arith.andi, first, b.op(arith.xori, decided, self.truth(True)), name="searches")
+        first = self.t.both(active, b.cmpi("eq", self.part, self.t.zero), "is_first")
+        others = self.t.both(first, self.t.opposite(decided), "searches")
 
         def search_and_write():
             self.write(self.whole_row(plan.written), *self.search(k, p))
             return []
 
         b.if_(others, [], search_and_write, about="Any other row: the first core of the group searches it for its thresholds.")
-
-    def truth(self, value: bool) -> ir.Value:
-        return arith.constant(ir.IntegerType.get_signless(1), value, loc=self.b.loc())
 
     def is_small(self, k: ir.Value) -> ir.Value:
         b = self.b
@@ -291,7 +256,7 @@ class Filter:
 
     def undecided(self) -> list[ir.Value]:
         b = self.b
-        return [self.truth(False), b.f32(NEG_INF), b.f32(0.0)]
+        return [self.t.truth(False), b.f32(NEG_INF), b.f32(0.0)]
 
     def search(self, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
         return self.searcher.thresholds(self.whole_row(SEARCHED), k, p)
@@ -303,8 +268,8 @@ class Filter:
         that are in this core's part, or in front of it (f32)."""
         b = self.b
         position = b.op(arith.index_cast, b.index_type, b.op(arith.subi, k, b.i32(1)), name="k_minus_one")
-        values = unpacked(b, lists.merged())[0]
-        kth = b.build(TILE.classes["Extract"], values, position, results=[b.f32_type], name="row_kth").scalar
+        values, _ = self.t.unpacked(lists.merged())
+        kth = self.t.extract(values, position, "row_kth")
         nans, number = lists.reaching(kth)
         few = b.cmpf("OLE", number, b.f32(LISTED), "few")
         # The k-th largest is NaN: top-k is off, and so is top-p.
@@ -317,22 +282,20 @@ class Filter:
             cut, removed = self.list.decide(values, number, kth, p)
             return [cut, lists.own_share(cut, removed)]
 
-        usual = b.op(arith.andi, few, b.op(arith.xori, off, self.truth(True)), name="is_usual")
+        usual = self.t.both(few, self.t.opposite(off), "is_usual")
         cut, removed = b.if_(
             usual, ["cut", "removed"], within, lambda: [b.f32(NEG_INF), b.f32(0.0)], types=[b.f32_type] * 2
         )
         return [b.op(arith.ori, few, off, name="decided"), cut, removed]
 
     def short_row(self, chunks: RowChunks, k: ir.Value | None, p: ir.Value | None) -> None:
-        b, lanes = self.b, self.plan.chunk
+        t, b, lanes = self.t, self.b, self.plan.chunk
 
         def body(chunk: Chunk):
             x = chunk.x
-            ranked = b.select(b.cmpf("OEQ", x, x, "is_number"), x, b.splat(b.f32(float("inf")), lanes), "ranked")
-            order = self.list.order if self.list else b.build(TILE.classes["Iota"], results=[tile_type(lanes, b.i32_type)]).value
-            pairs = tile_type(2 * lanes, b.f32_type)
-            pairs = b.build(TILE.classes["Sort"], ranked, order, results=[pairs], run=lanes, name="sorted").pairs
-            values = unpacked(b, pairs)[0]
+            ranked = t.where(b.cmpf("OEQ", x, x, "is_number"), x, float("inf"), "ranked")
+            order = self.list.order if self.list else t.ramp(lanes, b.i32_type)
+            values, _ = t.unpacked(t.sorted(ranked, order, "sorted"))
             cut, removed = self.short_thresholds(x, values, k, p)
             self.write_chunk(chunk, cut, removed)
             return []
@@ -340,18 +303,18 @@ class Filter:
         chunks.each([], body, "The row.")
 
     def short_thresholds(self, x, values, k, p) -> tuple[ir.Value, ir.Value]:
-        b, lanes = self.b, self.plan.chunk
+        t, b, lanes = self.t, self.b, self.plan.chunk
         kth, number = b.f32(NEG_INF), b.f32(lanes)
         if k is not None:
-            nans = count_of(b, b.cmpf("UNE", x, x, "is_nan"), None, "nans")
+            nans = t.count(b.cmpf("UNE", x, x, "is_nan"), "nans")
             wanted = b.op(arith.sitofp, b.f32_type, k, name="wanted")
             enabled = b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)))
             enabled = b.op(arith.andi, enabled, b.cmpf("OLT", nans, wanted), name="top_k_enabled")
             place = b.select(enabled, b.op(arith.subi, k, b.i32(1)), b.i32(lanes - 1))
             position = b.op(arith.index_cast, b.index_type, place, name="k_minus_one")
-            listed = b.build(TILE.classes["Extract"], values, position, results=[b.f32_type], name="listed_kth").scalar
+            listed = t.extract(values, position, "listed_kth")
             kth = b.select(enabled, listed, kth, "kth")
-            number = count_of(b, b.cmpf("OGE", values, b.splat(kth, lanes), "reach"), None, "number")
+            number = t.count(t.compare("OGE", values, kth, "reach"), "number")
         if p is None:
             return kth, b.f32(0.0)
         return self.list.decide(values, number, kth, p)
@@ -368,7 +331,7 @@ class Filter:
     def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
         """Writes a chunk; how many ties are left to remove after that."""
         b = self.b
-        reaches = lambda: self.against("UGE", chunk.x, cut, "stays")  # unordered, so that NaN stays
+        reaches = lambda: self.t.compare("UGE", chunk.x, cut, "stays")  # unordered, so that NaN stays
         if self.op.p is None or ties_left is None:
             self.store(chunk, reaches())
             return []
@@ -383,23 +346,20 @@ class Filter:
     def without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
         """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many are left to
         remove after that."""
-        b, x, lanes = self.b, chunk.x, length_of(chunk.x)
-        equal = self.against("OEQ", x, cut, "equal")
-        values = x if chunk.raw is None else chunk.raw
-        found = b.build(TILE.classes["Compress"], values, equal, results=[values.type, b.index_type], name="equal_values")
-        here = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, found.kept), name="equal_here")
+        t, b, x = self.t, self.b, chunk.x
+        equal = t.compare("OEQ", x, cut, "equal")
+        _, number = t.compress(x if chunk.raw is None else chunk.raw, equal, "equal_values")
+        here = t.f32_of(number, "equal_here")
 
         def exceeding():
-            return self.against("UGT", x, cut, "exceeds")
+            return t.compare("UGT", x, cut, "exceeds")
 
         def behind_the_last():
-            ramp = slice_of(b, self.ramp, 0, lanes)
-            places = b.build(TILE.classes["Compress"], ramp, equal, results=[ramp.type, b.index_type], name="equal_places")
-            number = b.op(arith.fptosi, b.i32_type, b.op(arith.subf, ties_left, b.f32(1.0)))
-            last = b.op(arith.index_cast, b.index_type, number, name="last")
-            last = b.build(TILE.classes["Extract"], places.value, last, results=[b.f32_type], name="last_removed").scalar
-            after = self.against("OGT", ramp, last, "after_last")
-            return b.op(arith.ori, b.op(arith.andi, equal, after, name="stays"), exceeding(), name="stays")
+            ramp = t.head(self.ramp, length_of(x))
+            places, _ = t.compress(ramp, equal, "equal_places")
+            last = t.index_of(b.op(arith.subf, ties_left, b.f32(1.0)), "last")
+            after = t.compare("OGT", ramp, t.extract(places, last, "last_removed"), "after_last")
+            return t.either(t.both(equal, after, "stays"), exceeding(), "stays")
 
         (stays,) = b.if_(
             b.cmpf("OLE", here, ties_left, "all_go"), ["stays"], lambda: [exceeding()], lambda: [behind_the_last()],
@@ -418,10 +378,6 @@ class Filter:
         offset = b.op(arith.addi, self.row_offset, chunk.column, name="out_offset")
         b.build(TILE.classes["Store"], kept, self.out, offset, chunk.count, once=True)  # each chunk goes one way only
 
-    def against(self, predicate: str, x: ir.Value, threshold: ir.Value, name: str) -> ir.Value:
-        """The mask of a chunk against a scalar."""
-        return self.b.cmpf(predicate, x, self.b.splat(threshold, length_of(x)), name)
-
     def _number(self, value: float) -> ir.Value:
         return arith.constant(self.dtype, ir.FloatAttr.get(self.dtype, value), loc=self.b.loc())
 
@@ -432,129 +388,82 @@ class Filter:
 class _Alone:
     """The list of a row that one core has to itself."""
 
-    def __init__(self, b, largest: Largest):
-        self.b, self.largest = b, largest
+    def __init__(self, t: Ops, largest: Largest):
+        self.t, self.largest = t, largest
 
     def merged(self) -> ir.Value:
         return self.largest.pairs
 
     def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
-        b = self.b
-        values = unpacked(b, self.largest.pairs)[0]
-        listed = count_of(b, b.cmpf("OGE", values, b.splat(kth, LISTED), "reach"), None, "reach")
-        return self.largest.nans, b.op(arith.addf, listed, self.largest.missing, name="number")
+        t = self.t
+        values, _ = t.unpacked(self.largest.pairs)
+        listed = t.count(t.compare("OGE", values, kth, "reach"), "reach")
+        return self.largest.nans, t.b.op(arith.addf, listed, self.largest.missing, name="number")
 
     def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
         return removed
 
 
 class _Exchange:
-    """Lists in global memory. Two sets take turns, so that a core that is a round ahead overwrites nothing that is read."""
+    """The lists of all parts of a row, through global memory."""
 
-    def __init__(self, b, plan: Plan, part: ir.Value):
-        self.b, self.plan, self.part = b, plan, part
-        self.lists = self._workspace("lists", 2 * _PAIRS)
-        self.stats = self._workspace("list_stats", 2 * _STATS)
-        op = b.build(TILE.classes["Core"], results=[b.index_type] * 2)
-        self.core, self.cores = op.operation.results
-        self.first = b.op(arith.subi, self.core, part, name="first_core")
-        self.lane = b.build(TILE.classes["Iota"], results=[tile_type(64, b.f32_type)], name="stats_lane").value
+    def __init__(self, t: Ops, parts: int, part: ir.Value):
+        self.t, self.parts, self.part = t, parts, part
+        self.meeting = Meeting(t, part, _PAIRS)
 
-    def _workspace(self, name: str, elements: int) -> ir.Value:
-        memory = ir.MemRefType.get(
-            [ir.ShapedType.get_dynamic_size(), elements], self.b.f32_type, memory_space=ir.StringAttr.get("gm")
-        )
-        build = TILE.classes["Workspace"].build
-        return build(results=[memory], elements=elements, per="core", name=name, loc=self.b.loc(name)).memory
+    def give(self, largest: Largest, turn: ir.Value) -> None:
+        self.meeting.give_list(largest.pairs, turn)
+        self.meeting.give_facts([largest.kth, largest.missing, largest.nans], turn)
 
-    def _offset(self, core: ir.Value, number: ir.Value, elements: int) -> ir.Value:
-        b = self.b
-        turn = b.op(arith.andi, number, b.index(1), name="turn")
-        cell = b.op(arith.addi, b.op(arith.muli, turn, self.cores), core, name="cell")
-        return b.op(arith.muli, cell, b.index(elements))
-
-    def give(self, largest: Largest, number: ir.Value) -> None:
-        b = self.b
-        b.build(TILE.classes["Store"], largest.pairs, self.lists, self._offset(self.core, number, _PAIRS), b.index(_PAIRS))
-        stats = b.splat(largest.nans, 64)
-        for lane, scalar in ((2, largest.missing), (1, largest.kth)):
-            below = b.cmpf("OLT", self.lane, b.splat(b.f32(lane), 64), "lane_below")
-            stats = b.select(below, b.splat(scalar, 64), stats, "stats")
-        b.build(TILE.classes["Store"], stats, self.stats, self._offset(self.core, number, _STATS), b.index(_STATS))
-
-    def take(self, number: ir.Value) -> _Lists:
-        b, parts = self.b, self.plan.parts
-        lists = parts if parts <= 4 else _blocks(parts, 4)
-        pairs = b.build(
-            TILE.classes["Load"], self.lists, self._offset(self.first, number, _PAIRS), b.index(parts * _PAIRS),
-            results=[tile_type(lists * _PAIRS, b.f32_type)], pad=ir.FloatAttr.get(b.f32_type, NEG_INF), name="lists",
-        ).value  # fmt: skip
-        stats = b.build(
-            TILE.classes["Load"], self.stats, self._offset(self.first, number, _STATS), b.index(parts * _STATS),
-            results=[tile_type(parts * _STATS, b.f32_type)], name="list_stats",
-        ).value  # fmt: skip
-        return _Lists(b, self.plan, self.part, pairs, stats)
+    def take(self, turn: ir.Value) -> _Lists:
+        parts = self.parts
+        lists = parts if parts <= 4 else up(parts, 4)
+        pairs = self.meeting.take_lists(0, parts * _PAIRS, turn, lists * _PAIRS, "lists", NEG_INF)
+        return _Lists(self.t, parts, self.part, pairs, self.meeting.take_facts(parts, turn, parts * FACTS))
 
 
 class _Lists:
     """The lists of all parts of a row."""
 
-    def __init__(self, b, plan: Plan, part: ir.Value, pairs: ir.Value, stats: ir.Value):
-        self.b, self.plan, self.part, self.pairs, self.stats = b, plan, part, pairs, stats
-        self.count = ir.RankedTensorType(pairs.type).get_dim_size(0) // _PAIRS
-        self.values = unpacked(b, pairs)[0]
+    def __init__(self, t: Ops, parts: int, part: ir.Value, pairs: ir.Value, facts: ir.Value):
+        self.t, self.b, self.parts, self.part, self.pairs, self.facts = t, t.b, parts, part, pairs, facts
+        self.count = length_of(pairs) // _PAIRS
+        self.values, _ = t.unpacked(pairs)
 
     def merged(self) -> ir.Value:
         """The list of the whole row."""
-        pairs, lists = self.pairs, self.count
+        t, pairs, lists = self.t, self.pairs, self.count
         while lists > 1:
             ways = min(lists, 4)
-            pairs = self._merge(pairs, ways)
+            pairs = t.make("Merge", pairs, length=length_of(pairs), name="merged", run=LISTED, ways=ways)
+            pairs = t.take(pairs, ways * _PAIRS, 0, _PAIRS, "heads")
             lists //= ways
-            pairs = self._heads(pairs, ways, lists)
         return pairs
-
-    def _merge(self, pairs: ir.Value, ways: int) -> ir.Value:
-        return self.b.build(TILE.classes["Merge"], pairs, results=[pairs.type], run=LISTED, ways=ways, name="merged").value
-
-    def _heads(self, pairs: ir.Value, ways: int, lists: int) -> ir.Value:
-        """The first `LISTED` of every list."""
-        result = tile_type(lists * _PAIRS, self.b.f32_type)
-        return self.b.build(
-            TILE.classes["Take"], pairs, results=[result], group=ways * _PAIRS, start=0, count=_PAIRS, name="heads"
-        ).value
 
     def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
         """How many NaN the row has, and how many elements that reach its k-th largest."""
-        b = self.b
-        listed = count_of(b, b.cmpf("OGE", self.values, b.splat(kth, self.count * LISTED), "reach"), None, "reach")
+        t, b = self.t, self.b
+        listed = t.count(t.compare("OGE", self.values, kth, "reach"), "reach")
 
         def add(i, nans, number):
-            part_kth, missing, part_nans = self._stats(i)
+            part_kth, missing, part_nans = self._facts(i)
             more = b.select(b.cmpf("OEQ", part_kth, kth), missing, b.f32(0.0), "more")
             return [b.op(arith.addf, nans, part_nans, name="nans"), b.op(arith.addf, number, more, name="number")]
 
-        return tuple(
-            b.for_(
-                b.index(0), b.index(self.plan.parts), b.index(1), [("nans", b.f32(0.0)), ("number", listed)], add, induction="other"
-            )
-        )
+        carried = [("nans", b.f32(0.0)), ("number", listed)]
+        return tuple(b.for_(b.index(0), b.index(self.parts), b.index(1), carried, add, induction="other"))
 
     def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """How many of the removed elements are behind the parts in front of this one."""
-        b = self.b
+        t, b = self.t, self.b
 
         def behind():
-            lanes = self.count * LISTED
-            equal = b.cmpf("OEQ", self.values, b.splat(cut, lanes), "equal")
-            ones = b.select(equal, b.splat(b.f32(1.0), lanes), b.splat(b.f32(0.0), lanes), "equal_ones")
-            counts = b.build(
-                TILE.classes["Reduce"], ones, results=[tile_type(self.count, b.f32_type)], kind="add", group=LISTED, name="equal_counts"
-            ).value
+            ones = t.where(t.compare("OEQ", self.values, cut, "equal"), t.filled(1.0, length_of(self.values)), 0.0, "equal_ones")
+            counts = t.reduce("add", ones, LISTED, "equal_counts")
 
             def subtract(i, left):
-                listed = b.build(TILE.classes["Extract"], counts, i, results=[b.f32_type], name="listed").scalar
-                part_kth, missing, _ = self._stats(i)
+                listed = t.extract(counts, i, "listed")
+                part_kth, missing, _ = self._facts(i)
                 more = b.select(b.cmpf("OEQ", part_kth, cut), missing, b.f32(0.0), "more")
                 return [b.op(arith.subf, left, b.op(arith.addf, listed, more), name="left")]
 
@@ -565,9 +474,9 @@ class _Lists:
             about="Ties go by position: the parts in front of this one lose theirs first.",
         )[0]  # fmt: skip
 
-    def _stats(self, part: ir.Value) -> Sequence[ir.Value]:
+    def _facts(self, part: ir.Value) -> Sequence[ir.Value]:
         """The k-th largest of a part, how many equal to it its list lacks, and how many NaN there are."""
-        b = self.b
-        base = b.op(arith.muli, part, b.index(_STATS))
-        places = (base, *(b.op(arith.addi, base, b.index(i)) for i in (1, 2)))
-        return [b.build(TILE.classes["Extract"], self.stats, place, results=[b.f32_type]).scalar for place in places]
+        t, b = self.t, self.b
+        base = b.op(arith.muli, part, b.index(FACTS))
+        places = (base, *(t.plus(base, b.index(i)) for i in (1, 2)))
+        return [t.extract(self.facts, place, None) for place in places]

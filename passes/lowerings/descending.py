@@ -126,7 +126,7 @@ class Descending:
             lambda: [places, t.zero], types=[places.type, b.index_type],
         )  # fmt: skip
         places = b.op(arith.addf, places, b.splat(t.f32_of(column), chunks.chunk), name="places")
-        indices = b.op(arith.fptosi, tile_type(chunks.chunk, b.i32_type), places, name="indices")
+        indices = t.to_i32(places, "indices")
         return [b.splat(value, BATCH.gathered, "values"), indices, number, t.zero]
 
     def _gather(self, chunks: RowChunks, low: ir.Value, high: ir.Value) -> list[ir.Value]:

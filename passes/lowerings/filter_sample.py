@@ -14,8 +14,6 @@ from jascend.backends.ascend.targets import Target
 
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
-from .candidates import folded
-from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
@@ -46,7 +44,7 @@ class _FilterSample(Filter):
     RESULT = "index"
 
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
-        self.t, self.row_number = Ops(self.b), row
+        self.row_number = row
         k, p = super().enter(row)
         self.producers.prepare([(self.op.q, _Q)])
         return k, p
@@ -96,7 +94,7 @@ class _FilterSample(Filter):
     def _maximum(self, chunks: RowChunks) -> ir.Value:
         t, b = self.t, self.b
         lanes = min(_LANES, chunks.chunk)
-        fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, folded(b, arith.maximumf, chunk.x, lanes), name="maxima")]
+        fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, self.t.folded(arith.maximumf, chunk.x, lanes), name="maxima")]
         (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, "The maximum of the row.")
         return t.reduced("max", maxima, "maximum")
 

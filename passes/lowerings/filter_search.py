@@ -10,8 +10,9 @@ weigh less than what the nucleus needs. The search goes from the large end:
    is remembered as one number.
 4. *Bisection* over what is left, which stays in the unified buffer, on order-preserving keys.
 
-The mass of the row, which top-p refers to, comes from one pass, in units of 1024 elements. Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits
-of a result do not depend on the batch, on the number of cores or on how long the row's chunks are.
+The mass of the row, which top-p refers to, comes from one pass, in units of 1024 elements. Every decision follows from the
+row alone: the sample from its length, units and lists from its order. So the bits of a result do not depend on the batch, on
+the number of cores or on how long the row's chunks are.
 
 Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest, survives,
 and switches top-p off, as an infinite maximum does.
@@ -27,8 +28,10 @@ from mlir.dialects import arith, math
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, tile_type
+from ..builder import up
+from .candidates import count_of
 from .keys import Keys
+from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, ListChunks, RowChunks, length_of, with_slice
 
 UNIT = 1024  # elements: of one sum of weights, fixed by the numerics and not by the mapping
@@ -60,21 +63,18 @@ class ThresholdSearch:
     """The search in the rows of one kernel. The insertion point at construction is the kernel's start; `chunk` elements
     of a row are handled at a time."""
 
-    def __init__(self, b: Builder, keys: Keys, element: ir.Type, vocabulary: int, has_k: bool):
-        self.b, self.keys, self.vocabulary = b, keys, vocabulary
+    def __init__(self, t: Ops, keys: Keys, element: ir.Type, vocabulary: int, has_k: bool):
+        self.t, self.b, self.keys, self.vocabulary = t, t.b, keys, vocabulary
+        b = t.b
         self.is_long = vocabulary > LIST_TILE
-        self.capacity = -(-vocabulary // 64) * 64
-        memory = ir.MemRefType.get(
-            [ir.ShapedType.get_dynamic_size(), 3 * self.capacity], element, memory_space=ir.StringAttr.get("gm")
-        )
-        build = TILE.classes["Workspace"].build
-        self.memory = build(results=[memory], elements=3 * self.capacity, per="core", name="lists_of_row", loc=b.loc()).memory
+        self.capacity = up(vocabulary, 64)
+        self.memory = t.workspace("lists_of_row", 3 * self.capacity, element, "core")
         core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]
         base = b.op(arith.muli, core, b.index(3 * self.capacity), name="own_lists")
         self.places = [b.op(arith.addi, base, b.index(i * self.capacity)) for i in range(3)]
         self.order = None
         if has_k and self.is_long:
-            self.order = b.build(TILE.classes["Iota"], results=[tile_type(_SAMPLE, b.i32_type)], name="sample_order").value
+            self.order = t.ramp(_SAMPLE, b.i32_type, "sample_order")
 
     def thresholds(self, row: RowChunks, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
         """The smallest value that stays, and how many of the elements equal to it go (f32)."""
@@ -126,13 +126,10 @@ class ThresholdSearch:
         b, off = self.b, (self.b.f32(NEG_INF), self.b.f32(float("inf")))
         if sample is None:
             return off[0], off[0], (off[1], off[0])
-        pairs = tile_type(2 * _SAMPLE, b.f32_type)
-        pairs = b.build(TILE.classes["Sort"], sample, self.order, results=[pairs], run=_SAMPLE, name="sorted_sample").pairs
-        types = [sample.type, self.order.type]
-        ranked = b.build(TILE.classes["Unpack"], pairs, results=types, name="ranked_sample").values
+        ranked, _ = self.t.unpacked(self.t.sorted(sample, self.order, "sorted_sample"), "ranked_sample")
         rank = b.op(arith.mulf, b.op(arith.sitofp, b.f32_type, k), b.f32(_SAMPLE / self.vocabulary), name="rank")
         root = math.sqrt(b.splat(b.select(enabled, rank, b.f32(0.0)), 8), loc=b.loc("root"))
-        root = self._extract(root, b.index(0), "deviation")
+        root = self.t.extract(root, b.index(0), "deviation")
 
         def at(deviations: float, name: str):
             distance = b.op(arith.addf, b.op(arith.mulf, root, b.f32(deviations)), b.f32(1.0 if deviations > 0 else -1.0))
@@ -140,7 +137,7 @@ class ThresholdSearch:
             exists = b.op(arith.andi, b.cmpf("OGE", place, b.f32(0.0)), b.cmpf("OLT", place, b.f32(_SAMPLE - 1)))
             exists = b.op(arith.andi, enabled, exists, name=f"has_{name}")
             place = b.op(arith.index_cast, b.index_type, b.op(arith.fptosi, b.i32_type, place))
-            value = self._extract(ranked, b.select(exists, place, b.index(0)), name)
+            value = self.t.extract(ranked, b.select(exists, place, b.index(0)), name)
             return b.select(exists, value, off[deviations < 0], name)
 
         return at(_SIGMAS, "bound"), at(2 * _SIGMAS, "lower_bound"), (at(-_SIGMAS, "upper_pivot"), at(0.0, "middle_pivot"))
@@ -180,7 +177,7 @@ class ThresholdSearch:
         )
 
         def go_on(tries, reference, total):
-            fails = b.op(arith.xori, usable(total), self._true())
+            fails = self.t.opposite(usable(total))
             return b.op(arith.andi, fails, b.cmpi("slt", tries, b.index(2)), name="go_on")
 
         def weigh(tries, reference, total):
@@ -190,7 +187,7 @@ class ThresholdSearch:
             )
             return [b.op(arith.addi, tries, b.index(1)), reference, self._total(source, reference, floor)]
 
-        nearby = b.f32(NEG_INF) if sample is None else self._reduced("max", sample, "sample_maximum")
+        nearby = b.f32(NEG_INF) if sample is None else self.t.reduced("max", sample, "sample_maximum")
         carried = [("tries", b.index(1 if sample is None else 0)), ("reference", nearby), ("total", b.f32(0.0))]
         _, reference, total = b.while_(carried, go_on, weigh, about="The mass of the row; once more with its own maximum if need be.")
         return reference, b.select(usable(total), total, b.f32(0.0), "total")
@@ -204,22 +201,20 @@ class ThresholdSearch:
             x, lanes = chunk.x, length_of(chunk.x)
             if floor is not None:
                 # Unordered: NaN stays, and shows in the sum.
-                survives = b.cmpf("UGE", x, b.splat(floor, lanes), "survives")
-                x = b.select(survives, x, b.splat(b.f32(NEG_INF), lanes), "survivors")
+                x = self.t.where(self.t.compare("UGE", x, floor, "survives"), x, NEG_INF, "survivors")
             weights = b.exp(b.op(arith.addf, x, b.splat(shift, lanes), name="shifted"), "weights")
-            mass = tile_type(lanes // UNIT, b.f32_type)
-            mass = b.build(TILE.classes["Reduce"], weights, results=[mass], kind="add", group=UNIT, name="unit_sums").value
+            mass = self.t.reduce("add", weights, UNIT, "unit_sums")
             unit = b.op(arith.shrsi, chunk.column, b.index(UNIT.bit_length() - 1), name="unit")
             return [with_slice(b, sums, mass, unit, "sums")]
 
         (sums,) = source.each([("sums", b.splat(b.f32(0.0), units))], body, "Weights, summed in units of 1024.")
-        return self._reduced("add", sums, "total")
+        return self.t.reduced("add", sums, "total")
 
     def _maximum(self, source) -> ir.Value:
         b = self.b
 
         def body(chunk: Chunk, maximum):
-            largest = self._reduced("max", chunk.x, "chunk_maximum")
+            largest = self.t.reduced("max", chunk.x, "chunk_maximum")
             return [b.select(b.cmpf("OGT", largest, maximum), largest, maximum, "maximum")]
 
         return source.each([("maximum", b.f32(NEG_INF))], body, "The maximum.")[0]
@@ -241,7 +236,7 @@ class ThresholdSearch:
             # Without a bound it cannot be: these are all that weigh.
             tried = b.cmpi("sgt", number, b.index(0))
             all_in = b.op(arith.andi, tried, b.cmpf("OLE", used, floor))
-            return b.op(arith.andi, b.cmpf("OLT", mass, need), b.op(arith.xori, all_in, self._true()), name="too_light")
+            return b.op(arith.andi, b.cmpf("OLT", mass, need), self.t.opposite(all_in), name="too_light")
 
         def collect(used, bound, number, mass):
             number = self._collect(source, "OGE", bound, self.places[1], "The elements that reach the bound.")
@@ -263,18 +258,17 @@ class ThresholdSearch:
         """A value that the smallest of the nucleus is hardly below: the mass below it, by the sample, stays under the target
         with some standard deviations to spare."""
         b = self.b
-        survives = b.cmpf("OGE", sample, b.splat(floor, _SAMPLE), "survives")
-        weights = b.select(survives, weight(sample), b.splat(b.f32(0.0), _SAMPLE), "sample_weights")
+        survives = self.t.compare("OGE", sample, floor, "survives")
+        weights = self.t.where(survives, weight(sample), 0.0, "sample_weights")
         squares = b.op(arith.mulf, weights, weights, name="sample_squares")
         share = b.op(arith.mulf, target, b.f32(_SAMPLE / self.vocabulary), name="sample_target")
         low = b.op(arith.subf, reference, b.f32(_REACH), name="lowest")
 
         def halve(_, low, step):
             middle = b.op(arith.addf, low, step, name="middle")
-            below = b.cmpf("OLT", sample, b.splat(middle, _SAMPLE), "below")
-            zeros = b.splat(b.f32(0.0), _SAMPLE)
-            mass = self._reduced("add", b.select(below, weights, zeros, "weights_below"), "mass_below")
-            spread = self._reduced("add", b.select(below, squares, zeros, "squares_below"), "squares")
+            below = self.t.compare("OLT", sample, middle, "below")
+            mass = self.t.reduced("add", self.t.where(below, weights, 0.0, "weights_below"), "mass_below")
+            spread = self.t.reduced("add", self.t.where(below, squares, 0.0, "squares_below"), "squares")
             left = b.op(arith.subf, share, mass, name="to_spare")
             enough = b.cmpf(
                 "OGE", b.op(arith.mulf, left, left), b.op(arith.mulf, spread, b.f32(_SIGMAS * _SIGMAS)), "enough"
@@ -291,8 +285,8 @@ class ThresholdSearch:
     def _removed(self, smallest, need, above, listed: _List, weight: Weight) -> ir.Value:
         """How many of the elements equal to the smallest value go: as many of them stay as are needed, at least one."""
         b = self.b
-        equal = self._count(listed, "OEQ", smallest)
-        each = self._extract(weight(b.splat(smallest, 8)), b.index(0), "weight")
+        equal = count_of(self.t, self._chunks(listed), "OEQ", smallest, about="How many elements equal it.")
+        each = self.t.extract(weight(b.splat(smallest, 8)), b.index(0), "weight")
         quotient = b.op(arith.divf, b.op(arith.subf, need, above), each, name="quotient")
         quotient = b.select(b.cmpf("OLT", quotient, equal), quotient, equal, "quotient")
         whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, quotient), name="whole")
@@ -354,14 +348,12 @@ class ThresholdSearch:
 
         def enough_above(middle):
             bound = keys.value(middle, "bound")
-            hits = b.select(
-                b.cmpf("UGT", x, b.splat(bound, LIST_TILE), "above_bound"), measured, b.splat(b.f32(0.0), LIST_TILE), "hits"
-            )
-            beyond = b.op(arith.addf, above, self._reduced("add", hits, "beyond"), name="beyond")
+            hits = self.t.where(self.t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
+            beyond = b.op(arith.addf, above, self.t.reduced("add", hits, "beyond"), name="beyond")
             return b.cmpf("OGE", beyond, need, "enough_above")
 
         # Nothing is above the largest; but NaN is.
-        largest = keys.of(self._reduced("max", x, "largest"), "largest")
+        largest = keys.of(self.t.reduced("max", x, "largest"), "largest")
         nearer = b.op(arith.andi, b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
         high = b.select(nearer, largest, high, "high_key")
         _, key = keys.bisect(low, high, enough_above, ("low_key", "high_key"), "The smallest value above which is too little.")
@@ -379,14 +371,13 @@ class ThresholdSearch:
         b = self.b
 
         def body(chunk: Chunk, number):
-            mask = b.cmpf(predicate, chunk.x, b.splat(bound, length_of(chunk.x)), "reaches")
-            values = chunk.x if chunk.raw is None else chunk.raw
-            packed = b.build(TILE.classes["Compress"], values, mask, results=[values.type, b.index_type], name="packed")
+            mask = self.t.compare(predicate, chunk.x, bound, "reaches")
+            packed, kept = self.t.compress(chunk.x if chunk.raw is None else chunk.raw, mask, "packed")
             # Where -inf is packed, so are the lanes behind the last element.
-            kept = b.op(arith.minsi, packed.kept, chunk.count, name="kept")
+            kept = self.t.smaller(kept, chunk.count, "kept")
 
             def store():
-                b.build(TILE.classes["Store"], packed.value, self.memory, b.op(arith.addi, offset, number), kept)
+                self.t.store(packed, self.memory, self.t.plus(offset, number), kept)
                 return []
 
             b.if_(b.cmpi("sgt", kept, b.index(0)), [], store)
@@ -399,34 +390,10 @@ class ThresholdSearch:
         b = self.b
 
         def body(chunk: Chunk, total):
-            x, lanes = chunk.x, length_of(chunk.x)
-            measured = b.splat(b.f32(1.0), lanes, "ones") if weight is None else weight(x)
+            x = chunk.x
+            measured = self.t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
             if bound is not None:
-                above = b.cmpf("UGT", x, b.splat(bound, lanes), "above_bound")
-                measured = b.select(above, measured, b.splat(b.f32(0.0), lanes), "hits")
-            return [b.op(arith.addf, total, self._reduced("add", measured, "chunk_total"), name="amount")]
+                measured = self.t.where(self.t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
+            return [b.op(arith.addf, total, self.t.reduced("add", measured, "chunk_total"), name="amount")]
 
         return self._chunks(listed).each([("amount", b.f32(0.0))], body, about)[0]
-
-    def _count(self, listed: _List, predicate: str, bound: ir.Value) -> ir.Value:
-        b = self.b
-
-        def body(chunk: Chunk, total):
-            lanes = length_of(chunk.x)
-            mask = b.cmpf(predicate, chunk.x, b.splat(bound, lanes), "equal")
-            hits = b.select(mask, b.splat(b.f32(1.0), lanes, "ones"), b.splat(b.f32(0.0), lanes), "equal_ones")
-            return [b.op(arith.addf, total, self._reduced("add", hits, "chunk_equal"), name="equal_count")]
-
-        return self._chunks(listed).each([("equal_count", b.f32(0.0))], body, "How many elements equal it.")[0]
-
-    def _reduced(self, kind: str, x: ir.Value, name: str) -> ir.Value:
-        """The one result of a reduction of a tile, on the scalar unit."""
-        b, lanes = self.b, length_of(x)
-        value = b.build(TILE.classes["Reduce"], x, results=[tile_type(1, b.f32_type)], kind=kind, group=lanes, name=name).value
-        return self._extract(value, b.index(0), name)
-
-    def _extract(self, tile: ir.Value, position: ir.Value, name: str) -> ir.Value:
-        return self.b.build(TILE.classes["Extract"], tile, position, results=[self.b.f32_type], name=name).scalar
-
-    def _true(self) -> ir.Value:
-        return arith.constant(ir.IntegerType.get_signless(1), True, loc=self.b.loc())

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from ..builder import Builder, tile_type
-from .candidates import folded
+from ..builder import tile_type
+from .candidates import bound_of, count_of, kth_largest
 from .keys import Keys
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of, with_slice
+from .row_chunks import NEG_INF, Chunk, RowChunks, slice_of, with_slice
 
 NOWHERE = float(1 << 24)
 
@@ -133,7 +133,7 @@ class Collector:
             has_infinite, ["values", "places"], close_up, lambda: [values, places], types=[values.type, places.type],
             about="-inf counts: lanes without an element go behind all others.",
         )  # fmt: skip
-        return t.sorted(values, b.op(arith.fptosi, tile_type(lanes, b.i32_type), places, name="positions"), "sorted")
+        return t.sorted(values, t.to_i32(places, "positions"), "sorted")
 
 
 class Leading:
@@ -147,7 +147,7 @@ class Leading:
         """The first `number` elements (index, at least 1) as pairs with their positions, `size.listed` of them; what is
         behind the first `number` is unspecified."""
         t, b = self.t, self.b
-        bound = self._bound(chunks, number)
+        bound = bound_of(t, chunks, t.minus(number, t.one), self.size.maxima)
         reach = lambda predicate, value: lambda chunk: t.compare(predicate, chunk.x, value, "reaches")
         found = self.collector.collect(chunks, reach("UGE", bound), self.collector.empty(), "The elements that reach the bound.")
 
@@ -165,42 +165,10 @@ class Leading:
         pairs = self.collector.sorted(List(*parts), has_infinite)
         return slice_of(b, pairs, 0, 2 * self.size.listed, "leading")
 
-    def _bound(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
-        """A value that at least `number` elements reach."""
-        t, b, size = self.t, self.b, self.size
-        fold = lambda chunk, maxima: [
-            b.op(arith.maximumf, maxima, folded(b, arith.maximumf, chunk.x, size.maxima), name="maxima")
-        ]
-        about = f"Maxima over the positions that are equal mod {size.maxima}."
-        (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, size.maxima))], fold, about)
-        # What goes along with the maxima in the sort does not matter.
-        anything = b.op(arith.bitcast, tile_type(size.maxima, b.i32_type), maxima)
-        ranked, _ = t.unpacked(t.sorted(maxima, anything, "sorted_maxima"))
-        return t.extract(ranked, t.minus(number, t.one), "bound")
-
     def _last(self, chunks: RowChunks, number: ir.Value, bound: ir.Value) -> ir.Value:
         """The value of the last element asked for, which is at least `bound`."""
-        t, b, keys = self.t, self.b, self.keys
-        wanted = t.f32_of(number, "wanted")
-        is_bound = b.cmpf("OLT", self._count(chunks, "UGT", bound), wanted, "is_bound")
-
-        def search():
-            enough = lambda middle: b.cmpf("OGE", self._count(chunks, "UGE", keys.value(middle, "threshold")), wanted, "enough")
-            above_all = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
-            low, _ = keys.bisect(
-                keys.constant(NEG_INF), above_all, enough, ("low_key", "high_key"), "The value of the last one, by its key."
-            )
-            return [keys.value(low, "last")]
-
-        return b.if_(is_bound, ["last"], lambda: [bound], search, types=[b.f32_type])[0]
-
-    def _count(self, chunks: RowChunks, predicate: str, bound: ir.Value) -> ir.Value:
-        """How many elements of the stretch compare so with a number (f32)."""
         t, b = self.t, self.b
-
-        def body(chunk: Chunk, total):
-            hits = t.compare(predicate, chunk.x, bound, "hits")
-            ones = t.where(hits, t.filled(1.0, length_of(chunk.x), "ones"), 0.0, "hit_ones")
-            return [b.op(arith.addf, total, t.reduced("add", ones, "chunk_hits"), name="hits")]
-
-        return chunks.each([("hits", b.f32(0.0))], body, "How many elements reach it.")[0]
+        wanted = t.f32_of(number, "wanted")
+        is_bound = b.cmpf("OLT", count_of(t, chunks, "UGT", bound), wanted, "is_bound")
+        search = lambda: [kth_largest(t, self.keys, chunks, wanted)]
+        return b.if_(is_bound, ["last"], lambda: [bound], search, types=[b.f32_type])[0]

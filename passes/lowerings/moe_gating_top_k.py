@@ -25,7 +25,7 @@ from mlir.dialects import arith, math, tensor
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE, rules
 
-from ..builder import comment, tile_type
+from ..builder import comment, tile_type, up
 from ..diagnostics import emit_error
 from .batch_producers import BatchProducers
 from .ops import Ops
@@ -71,10 +71,6 @@ def lower(op: ir.OpView, site: Site) -> None:
 def about(value: ir.Value, text: str) -> None:
     """Starts a stage of the emitted text with the op of a value."""
     comment(value.owner, text)
-
-
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
 
 
 def _power_of_two(number: int) -> int:
@@ -125,7 +121,7 @@ class _Shape:
     @property
     def groups(self) -> int:
         """Lanes of a row's groups, to be sorted."""
-        return _up(self.parts, _RUN if self.rows > 1 else _LANES)
+        return up(self.parts, _RUN if self.rows > 1 else _LANES)
 
     @property
     def has_padding(self) -> bool:
@@ -154,7 +150,7 @@ class _Gating:
         experts, k = x.get_dim_size(1), op.k
         grouped = not self.hashed and rules.selects_groups(experts, op.k_group, op.group_count)
         parts = op.group_count if grouped else 1
-        pitch = _up(experts // parts, _RUN)
+        pitch = up(experts // parts, _RUN)
         lanes = parts * pitch
         # Tiles that are compared fill whole repeats: rows are even, or one of an even number of lists.
         least = 1 if lanes % _LANES == 0 else 2
@@ -163,13 +159,13 @@ class _Gating:
         if not x.is_dynamic_dim(0):
             share = -(-x.get_dim_size(0) // site.target.vector_cores)
             batches = -(-share // most)
-            rows = least if share == least else _up(-(-share // batches), 2)
+            rows = least if share == least else up(-(-share // batches), 2)
         narrow = str(self.dtype) != "f32"
         aligned = next(top for top in (8, 16, 32, 64) if rows * top % _LANES == 0 and top >= (16 if narrow else 8))
         top = max(_power_of_two(k), aligned)
         # Lists are cut at 32 bytes, and those of groups compared in whole repeats.
-        kept = max(_up(k, 4), top // 4)
-        kept = _up(kept, _LANES // gcd(_LANES, 2 * rows * parts)) if grouped else kept
+        kept = max(up(k, 4), top // 4)
+        kept = up(kept, _LANES // gcd(_LANES, 2 * rows * parts)) if grouped else kept
         return _Shape(experts, parts, experts // parts, pitch, rows, k, top, kept)
 
     # -- the kernel ---------------------------------------------------------------------------------------------
@@ -220,7 +216,7 @@ class _Gating:
         if self.table_rows * s.k > _TABLE:
             return
         count = self.table_rows * s.k
-        self.table = self.load_integers(table, self.t.zero, b.index(count), _up(count, _LANES), "table")
+        self.table = self.load_integers(table, self.t.zero, b.index(count), up(count, _LANES), "table")
         self.places = self.t.repeat(self.t.ramp(s.top, b.i32_type, "place"), s.rows, "places")
 
     def group_constants(self) -> None:
@@ -345,7 +341,7 @@ class _Gating:
     def of_row(self, kind: str, x: ir.Value, fill: float, name: str) -> ir.Value:
         """A reduction of every row, whose tree depends on the length of a row alone."""
         s = self.shape
-        row = next(_up(s.row, whole) for most, whole in ((64, 1), (512, 64), (1 << 16, 512)) if s.row <= most)
+        row = next(up(s.row, whole) for most, whole in ((64, 1), (512, 64), (1 << 16, 512)) if s.row <= most)
         x = self.t.spread(x, s.row, row, fill, f"{name}_of")
         return self.t.reduce(kind, x, row, name)
 
@@ -376,7 +372,7 @@ class _Gating:
     def token_mask(self, row: ir.Value, rows: ir.Value) -> ir.Value:
         """The lanes of tokens that take the other bias."""
         b, s = self.b, self.shape
-        n = _up(s.rows, 32)
+        n = up(s.rows, 32)
         flags = self.load(self.op.additional_token_mask, row, rows, n, ir.IntegerType.get_signless(8), "flags")
         flags = b.op(arith.sitofp, tile_type(n, ir.F16Type.get()), flags, name="flags")
         flags = self.t.head(b.op(arith.extf, tile_type(n, b.f32_type), flags, name="flags"), s.rows)
@@ -409,7 +405,7 @@ class _Gating:
         """Every so many lists become one: four at a time, of each what can matter; and the length of the result."""
         while lists > 1:
             pairs, run = self.shortened(pairs, run)
-            full = _up(lists, 4)
+            full = up(lists, 4)
             pairs = self.t.spread(pairs, lists * 2 * run, full * 2 * run, _NEG_INF, "lists")
             pairs = self.t.make("Merge", pairs, length=length_of(pairs), name="merged", run=run, ways=4)
             lists, run = full // 4, 4 * run
@@ -436,7 +432,7 @@ class _Gating:
         """The score of every group, a multiple of 8 a row; what ranks last where there is no group."""
         b, s = self.b, self.shape
         heads = self.t.take(pairs, 2 * run, 0, 8, "group_heads")
-        heads = self.t.spread(heads, 8 * s.parts, 8 * _up(s.parts, 8), _NEG_INF, "group_heads")
+        heads = self.t.spread(heads, 8 * s.parts, 8 * up(s.parts, 8), _NEG_INF, "group_heads")
         scores = self.t.take(heads, 8, 0, 1, "group_scores")
         about(scores, "The groups that stay: by their largest score, or the sum of the two largest.")
         if self.op.group_select_mode == 1:
@@ -462,7 +458,7 @@ class _Gating:
         """The same for many groups: sorted, the last one that stays is a threshold."""
         b, s = self.b, self.shape
         n, last = s.rows * s.groups, 2 * (self.op.k_group - 1)
-        scores = self.t.spread(scores, _up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
+        scores = self.t.spread(scores, up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
         order = self.t.sorted(scores, self.group_lanes, "group_order", s.groups)
         # The half repeat of lanes where the last of them stands, then its score and its number.
         order = self.t.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
@@ -475,7 +471,7 @@ class _Gating:
         caps = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), stay, go, "caps")
         caps = b.select(b.cmpf("OEQ", scores, least, "equal"), caps, go, "caps")
         caps = b.select(b.cmpf("OLE", scores, least, "not_better"), caps, stay, "caps")
-        return self.t.take(caps, s.groups, 0, _up(s.parts, 8), "caps")
+        return self.t.take(caps, s.groups, 0, up(s.parts, 8), "caps")
 
     def experts(self, chosen: ir.Value) -> ir.Value:
         """The experts that lanes stand for."""
@@ -498,7 +494,6 @@ class _Gating:
         experts."""
         b, s, op = self.b, self.shape, self.op
         n = s.rows * s.top
-        zero = b.i32(0)
         tokens = self.load_integers(op.input_ids, row, rows, s.rows, "token_ids")
         inside = self.clamped(tokens, self.table_rows, "table_rows")
         if self.table is None:
@@ -526,7 +521,7 @@ class _Gating:
     def rows_of_table(self, table_rows: ir.Value, rows: ir.Value) -> ir.Value:
         """Rows of a table that is too large for the unified buffer, a copy each."""
         b, s, op = self.b, self.shape, self.op
-        width = _up(s.k, 8)
+        width = up(s.k, 8)
         k = b.index(s.k)
 
         def copy(i, ids):
@@ -542,7 +537,7 @@ class _Gating:
 
     def load_integers(self, value, row, count, most: int, name: str, row_elements: int = 1) -> ir.Value:
         """Integers as int32; those of 64 bits that do not fit become the nearest that do."""
-        b, wanted, most = self.b, most, _up(most, 8)
+        b, wanted, most = self.b, most, up(most, 8)
         if str(ir.ShapedType(value.type).element_type) == "i32":
             return self.t.head(self.load(value, row, count, most, b.i32_type, name, row_elements), wanted)
         words = self.load(value, row, count, 2 * most, b.i32_type, f"{name}_words", row_elements)

@@ -13,11 +13,11 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import comment
+from ..builder import comment, up
 from .routing_order import Block, Order
 from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
 from .routing_rows import BYTES, PairRows, Rows, whole_blocks
-from .routing_shape import shape_of, up
+from .routing_shape import shape_of
 from .row_chunks import length_of, slice_of, with_slice
 from .site import Candidate, Site
 
@@ -352,7 +352,7 @@ class _Routing:
 
     def write_counts(self, step, start, count, *listed) -> list[ir.Value]:
         """The counts of the experts of a step."""
-        b, t, s = self.b, self.t, self.shape
+        b = self.b
         if self.op.expert_tokens_num_type == 2:
             return self.write_pairs(step, count, *listed)
         value = count

@@ -21,8 +21,8 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment
-from .routing_shape import Shape, up
+from ..builder import Builder, comment, up
+from .routing_shape import Shape
 from .row_chunks import slice_of, with_slice
 from .ops import Ops
 

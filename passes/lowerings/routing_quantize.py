@@ -10,10 +10,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, math, tensor
 
-from jascend.dialect import TILE
 
-from ..builder import Builder, tile_type
-from .routing_shape import up
+from ..builder import Builder, tile_type, up
 from .row_chunks import length_of, slice_of, with_slice
 from .ops import Ops
 

@@ -15,8 +15,8 @@ from mlir import ir
 from mlir.dialects import arith
 
 from ..ascendc_ops.turns import AHEAD
-from ..builder import Builder
-from .routing_shape import Shape, up
+from ..builder import Builder, up
+from .routing_shape import Shape
 from .row_chunks import slice_of
 from .ops import Ops
 

@@ -8,15 +8,12 @@ from mlir import ir
 
 from jascend.backends.ascend.targets import Target
 
+from ..builder import up
 from .site import Candidate
 
 _RUNS = (64, 128, 256, 384, 512, 1024, 1536, 2048)  # pairs that one sort puts in order
 _ALONE = 1024  # pairs that every core sorts for itself, rather than meet the others
 _SLICE = 512  # experts of one step, where there are more than fit one
-
-
-def up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
 
 
 @dataclass(frozen=True)

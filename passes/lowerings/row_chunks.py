@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.dialects import arith, tensor
 
 from jascend.dialect import TILE
+from jascend.dialect.ascendc import constant_index
 
 from ..builder import Builder, tile_type
 from .producers import Producers
@@ -64,7 +65,7 @@ class RowChunks:
         self.dtype = ir.RankedTensorType(logits.type).element_type
         self.vocabulary = ir.RankedTensorType(logits.type).get_dim_size(1)
         self.is_load = producers.is_load(logits)
-        self.is_whole = length % chunk == 0 and _constant(end) == length and _constant(start) == 0
+        self.is_whole = length % chunk == 0 and constant_index(end) == length and constant_index(start) == 0
         self.tile = None
         if resident:
             lanes = -(-length // chunk) * chunk
@@ -181,10 +182,3 @@ def _run(offset: int | ir.Value, length: int) -> tuple:
     if isinstance(offset, int):
         return [], [], [], [offset], [length], [1]
     return [offset], [], [], [ir.ShapedType.get_dynamic_stride_or_offset()], [length], [1]
-
-
-def _constant(value: ir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return owner.attributes["value"].value

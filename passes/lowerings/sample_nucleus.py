@@ -15,7 +15,7 @@ from mlir.dialects import arith
 
 from .descending import Descending
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .row_chunks import NEG_INF, Chunk, RowChunks, slice_of
 from .sample_probabilities import Probabilities
 from .sample_results import Choice, Results
 

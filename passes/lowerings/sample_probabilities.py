@@ -7,9 +7,8 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import tile_type
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, with_slice
+from .row_chunks import NEG_INF, Chunk, length_of, with_slice
 
 _UNIT = 1024  # elements of one sum of weights
 _MASS_CHUNK = 8 * _UNIT
@@ -55,7 +54,6 @@ class Probabilities:
             return maximum, t.reduced("add", self.weights(x, maximum), "mass")
         chunks = self.chunks(_MASS_CHUNK)
         units = max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
-        unit_type = tile_type(_MASS_CHUNK // _UNIT, b.f32_type)
 
         def highest_of(chunk: Chunk) -> tuple[ir.Value, ir.Value]:
             unit = b.op(arith.shrsi, chunk.column, b.index(_UNIT.bit_length() - 1), name="unit")

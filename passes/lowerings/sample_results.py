@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math
 
-from jascend.dialect import TILE
 
-from ..builder import tile_type
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site

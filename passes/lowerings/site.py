@@ -10,10 +10,14 @@ from mlir.dialects import memref
 
 from jascend.backends.ascend.targets import Target
 
-from ..builder import Builder
+from ..builder import Builder, up
 from .producers import Producers
 
 ROWS_OF = "ascend.rows_of"  # number of the argument whose leading dimension is dealt out to the cores
+
+PART_UNIT = 1024  # elements that the length of a row's part is a multiple of: sums have blocks of as many
+_MAX_PARTS = 16  # lists that two merges of four make one
+_MIN_PART = 2048  # elements: below, what the parts tell each other costs more than the row
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,19 @@ class Site:
         i64 = ir.IntegerType.get_signless(64)
         kernel.attributes[ROWS_OF] = ir.IntegerAttr.get(i64, memory.arg_number)
         self.rows = self.b.op(memref.dim, memory, self.b.index(0), name="rows")
+
+    def parts_of_row(self, matrix: ir.RankedTensorType) -> int:
+        """How many cores are to share a row of a matrix: as many as there are for it, if there are two at least, each with
+        enough to do."""
+        rows, length = matrix.shape
+        if self.parts is not None:
+            cores = self.parts
+        elif matrix.is_dynamic_dim(0) or rows == 0:
+            return 1
+        else:
+            cores = self.target.vector_cores // rows
+        most = min(cores, _MAX_PARTS, -(-length // _MIN_PART))
+        if most < 2:
+            return 1
+        # The same length with fewer parts: no part is empty.
+        return -(-length // up(-(-length // most), PART_UNIT))

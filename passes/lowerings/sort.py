@@ -110,7 +110,7 @@ class _Sort:
         source = b.op(arith.addf, self.ramp, b.splat(by, lanes), name="source")
         wrapped = b.op(arith.subf, source, t.filled(self.length, lanes), name="wrapped")
         source = b.select(t.compare("OLT", source, b.f32(self.length), "is_inside"), source, wrapped, "source")
-        source = b.op(arith.fptosi, tile_type(lanes, b.i32_type), source, name="source_lane")
+        source = t.to_i32(source, "source_lane")
         return [t.gather(values, source, "values"), t.gather(indices, source, "indices")]
 
     # -- long rows ----------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class _Sort:
 
             def write():
                 positions = b.op(arith.addf, places, b.splat(t.f32_of(chunk.column), self.chunk), name="positions")
-                indices = b.op(arith.fptosi, tile_type(self.chunk, b.i32_type), positions, name="indices")
+                indices = t.to_i32(positions, "indices")
                 self.write(packed, indices, at, number)
                 return []
 

@@ -5,7 +5,7 @@ What a row needs follows from its own k, p and m, at run time:
 - *Rows of at most 1024 elements* are sorted whole, in one list.
 - *A list* where top-k is on or one element stays: the k first elements in descending order (`leading.py`), of 128 or of
   1024 elements; top-p, min-p, the scores and the choice inside it.
-- *Batches* where only top-p cuts: the row in descending order, piece by piece (`sample_batches.py`), until p is reached.
+- *Batches* where only top-p cuts: the row in descending order, piece by piece (`sample_nucleus.py`), until p is reached.
 - *The row as it is* where nothing sorts: chunk by chunk, in order of index.
 
 Ties go to the lower index everywhere. Sums are those of the list, or of the row in blocks of 1024 positions.
@@ -21,17 +21,18 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type
+from ..builder import up
 from .descending import Descending
 from .keys import Keys
 from .leading import LARGE, SMALL, Leading, Size
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .rows import each_round, each_row
 from .sample_exchange import Exchange
 from .sample_nucleus import Nucleus
 from .sample_probabilities import Probabilities
 from .sample_results import Choice, Results
-from .site import Candidate, Site
+from .site import PART_UNIT, Candidate, Site
 
 SUMMARY = "Top-k, top-p and min-p of every row, and an index sampled from what is left, or the distribution."
 FILL = {"logits_idx": -1}
@@ -42,9 +43,6 @@ SHORT_ROW = 1024
 MAX_K = 1024
 _SORTED_LANES = (64, 128, 256, 384, 512, 1024)
 _CHOICE = ("chosen", "last", "place")
-_MAX_PARTS = 16
-_MIN_PART = 2048  # elements; not fewer than a list has
-_UNIT = 1024  # elements that the length of a part is a multiple of
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -99,7 +97,7 @@ class _Sampler:
         # The first element in descending order is the most probable one: the others matter to nobody.
         self.first_suffices = op.q is None and not op.is_need_logits and not op.is_need_sample_result
         self.chunk = site.tile
-        self.parts = _parts(logits, site)
+        self.parts = 1 if self.is_short else site.parts_of_row(logits)
         if self.is_short:
             self.chunk = next(lanes for lanes in _SORTED_LANES if lanes >= self.vocabulary)
         self.producers.tile = self.chunk
@@ -122,22 +120,11 @@ class _Sampler:
             descending = Descending(self.t, self.keys, self.ramp, self.vocabulary)
             self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
         if parts == 1:
-            b.for_(share.first, share.last, self.t.one, [], self.one_row, induction="row", about="The rows of this core.")
+            each_row(self.t, share, self.one_row)
             return
         self.exchange = Exchange(self.t, share.part, parts)
         self.part = share.part
-
-        def one_round(number):
-            row = self.t.plus(share.first, number, "own_row")
-            active = b.cmpi("slt", row, share.last, "has_row")
-            last = self.t.minus(self.site.rows, self.t.one)
-            self.split_row(self.t.smaller(row, last, "row"), number, active)
-            return []
-
-        b.for_(
-            self.t.zero, share.rounds, self.t.one, [], one_round, induction="round",
-            about="The rows of this core's group. A core without a row goes along: all meet in every round.",
-        )  # fmt: skip
+        each_round(self.t, self.site, share, self.split_row)
 
     def chunks(self, chunk: int) -> RowChunks:
         """The row at hand."""
@@ -288,7 +275,7 @@ class _Sampler:
         )  # fmt: skip
 
     def all_of_it(self, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
-        t, b = self.t, self.b
+        b = self.b
 
         def body(chunk: Chunk, best, chosen):
             probability = self.probabilities.of(chunk.x, maximum, mass)
@@ -333,7 +320,7 @@ class _Sampler:
         """Positions in the row of places in a chunk."""
         t, b = self.t, self.b
         places = b.op(arith.addf, places, b.splat(t.f32_of(column), length_of(places)), name="positions")
-        return b.op(arith.fptosi, tile_type(length_of(places), b.i32_type), places, name="indices")
+        return t.to_i32(places, "indices")
 
     # -- long rows ----------------------------------------------------------------------------------------------
 
@@ -379,8 +366,7 @@ class _Sampler:
         """This core's part of a row: its list, or its bands; what all parts found; and its stretch of the logits."""
         t, b = self.t, self.b
         row = self.enter(row_number)
-        length = -(-self.vocabulary // self.parts)
-        length = -(-length // _UNIT) * _UNIT
+        length = up(-(-self.vocabulary // self.parts), PART_UNIT)
         start = b.op(arith.muli, self.part, b.index(length), name="part_start")
         end = t.smaller(t.plus(start, b.index(length)), self.length, "part_end")
         chunks = self.stretch(start, end, length, self.chunk)
@@ -437,20 +423,3 @@ class _Sampler:
     def no_choice(self) -> list[ir.Value]:
         b = self.b
         return [b.i32(0), b.f32(0.0), b.f32(0.0)]
-
-
-def _parts(logits: ir.RankedTensorType, site: Site) -> int:
-    """As many cores a row as there are for it, if there are two at least, each with enough to do."""
-    vocabulary = logits.get_dim_size(1)
-    if vocabulary <= SHORT_ROW:
-        return 1
-    if site.parts is not None:
-        most = min(site.parts, _MAX_PARTS, -(-vocabulary // _MIN_PART))
-    elif logits.is_dynamic_dim(0) or logits.get_dim_size(0) == 0:
-        return 1
-    else:
-        most = min(site.target.vector_cores // logits.get_dim_size(0), _MAX_PARTS, -(-vocabulary // _MIN_PART))
-    if most < 2:
-        return 1
-    # The same length with fewer parts: no part is empty.
-    return -(-vocabulary // (-(-vocabulary // (most * _UNIT)) * _UNIT))

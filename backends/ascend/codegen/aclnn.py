@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from ..plan import TensorType
 from ..signature import Signature, Tensor
 from .op_host import DTYPES, operator_type
 from .template import fill
@@ -24,6 +25,21 @@ class Call:
     kernel: str
     signature: Signature
     fill: tuple[int, ...]
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The tensors of a call, for `TENSORS`."""
+        inputs, outputs, rows = self.signature.inputs, self.signature.outputs, self.signature.rows
+        return {
+            "inputs": "\n".join(_tensor_line(tensor, rows) for tensor in inputs),
+            "outputs": "\n".join(_tensor_line(tensor, rows, filled) for tensor, filled in zip(outputs, self.fill)),
+        }
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the programs call the addresses of a call's tensors."""
+        counts = {"inputs": len(self.signature.inputs), "outputs": len(self.signature.outputs)}
+        return [f"{name}[{i}]->get()" for name, count in counts.items() for i in range(count)]
 
 
 def files(calls: Sequence[Call]) -> dict[str, str]:
@@ -54,33 +70,22 @@ def memory(array: np.ndarray) -> bytes:
 
 
 def _program(call: Call) -> str:
-    signature, operator = call.signature, operator_type(call.kernel)
-    arguments = [f"inputs[{i}]->get()" for i in range(len(signature.inputs))]
-    arguments += [f"outputs[{i}]->get()" for i in range(len(signature.outputs))]
-    return fill(
-        _PROGRAM, operator=operator, kernel=call.kernel,
-        inputs="\n".join(tensor_line(tensor, signature.rows) for tensor in signature.inputs),
-        outputs="\n".join(tensor_line(t, signature.rows, filled) for t, filled in zip(signature.outputs, call.fill)),
-        arguments=", ".join(arguments),
-    )  # fmt: skip
+    operator = operator_type(call.kernel)
+    return fill(_PROGRAM, operator=operator, kernel=call.kernel, arguments=", ".join(call.arguments), **call.tables)
 
 
-def tensor_line(tensor: Tensor, rows: int, filled: int | None = None) -> str:
+def _tensor_line(tensor: Tensor, rows: int, filled: int | None = None) -> str:
     """A tensor in the table of a caller; an output with the bytes of an element that the kernel leaves as it is."""
     dims = ", ".join(map(str, tensor.shape(rows)))
     values: Mapping[str, object] = {"name": tensor.name, "dims": dims, "dtype": DTYPES[tensor.dtype]}
     if filled is None:
         return fill('        {"@name@", {@dims@}, ACL_@dtype@, {}},', **values)
-    element = memory(np.full(1, filled, np.dtype(getattr(ml_dtypes, tensor.dtype, tensor.dtype))))
+    element = memory(TensorType((1,), tensor.dtype).filled(filled))
     return fill('        {"@name@", {@dims@}, ACL_@dtype@, {@bytes@}},', bytes=", ".join(map(str, element)), **values)
 
 
-_PROGRAM = """\
-// Runs operator @operator@ on the data in data/@kernel@ and compares. Usage: test_@kernel@ [device]
-
-#include "aclnn_@kernel@.h"
-#include "harness.h"
-
+# Of a caller through aclnn and of a direct launch: what the tensors are, and whether the outputs are what is expected.
+TENSORS = """\
 int main(int argc, char **argv)
 {
     const harness::Session session(argc, argv);
@@ -91,6 +96,26 @@ int main(int argc, char **argv)
     const std::vector<harness::Description> outputDescriptions = {
 @outputs@
     };
+"""
+COMPARISON = """\
+    bool same = true;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        const harness::Description &output = outputDescriptions[i];
+        const std::vector<uint8_t> expected = harness::ReadFile(directory + output.name + ".bin", output.Bytes());
+        same &= harness::Compare(output, outputs[i]->Read(), expected);
+    }
+"""
+
+_PROGRAM = (
+    """\
+// Runs operator @operator@ on the data in data/@kernel@ and compares. Usage: test_@kernel@ [device]
+
+#include "aclnn_@kernel@.h"
+#include "harness.h"
+
+"""
+    + TENSORS
+    + """\
     std::vector<std::unique_ptr<harness::Tensor>> inputs, outputs;
     for (const harness::Description &input : inputDescriptions) {
         const std::vector<uint8_t> bytes = harness::ReadFile(directory + input.name + ".bin", input.Bytes());
@@ -109,16 +134,14 @@ int main(int argc, char **argv)
     harness::Check(aclnn@operator@(workspace.get(), workspaceSize, executor, session.stream()), "aclnn@operator@");
     harness::Check(aclrtSynchronizeStream(session.stream()), "aclrtSynchronizeStream");
 
-    bool same = true;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-        const harness::Description &output = outputDescriptions[i];
-        const std::vector<uint8_t> expected = harness::ReadFile(directory + output.name + ".bin", output.Bytes());
-        same &= harness::Compare(output, outputs[i]->Read(), expected);
-    }
+"""
+    + COMPARISON
+    + """\
     std::printf("@operator@: %s\\n", same ? "pass" : "FAIL");
     return same ? 0 : 1;
 }
 """
+)
 
 HARNESS = """\
 // What the callers share: device memory, tensors, files, comparison.

@@ -61,15 +61,12 @@ def emit(call: aclnn.Call, source: str, shape: tiling.Shape) -> str:
     fields = "\n".join(
         f"    data.{tiling.camel(name)} = static_cast<uint32_t>({_FIELDS[name]});" for name in shape.fields
     )
-    arguments = [f"inputs[{i}]->get()" for i in range(len(signature.inputs))]
-    arguments += [f"outputs[{i}]->get()" for i in range(len(signature.outputs))]
     program = fill(
         _PROGRAM, kernel=kernel, struct=tiling.struct_name(kernel), rows=signature.rows, parts=shape.parts,
-        inputs="\n".join(aclnn.tensor_line(tensor, signature.rows) for tensor in signature.inputs),
-        outputs="\n".join(aclnn.tensor_line(t, signature.rows, f) for t, f in zip(signature.outputs, call.fill)),
+        **call.tables,
         groups="most" if shape.all_cores else "std::max<int64_t>(1, std::min(rows, most))",
         fields=fields, launch_bytes=launch, core_bytes=core, row_bytes=row,
-        arguments=",\n        ".join(f"static_cast<uint8_t *>({argument})" for argument in arguments),
+        arguments=",\n        ".join(f"static_cast<uint8_t *>({argument})" for argument in call.arguments),
     )  # fmt: skip
     return f"{kernel_text(source, kernel, cores_wait)}\n{program}"
 
@@ -118,16 +115,9 @@ _PROGRAM = (
 #include "harness.h"
 #include "tiling/platform/platform_ascendc.h"
 
-int main(int argc, char **argv)
-{
-    const harness::Session session(argc, argv);
-    const std::string directory = "data/@kernel@/";
-    const std::vector<harness::Description> inputDescriptions = {
-@inputs@
-    };
-    const std::vector<harness::Description> outputDescriptions = {
-@outputs@
-    };
+"""
+    + aclnn.TENSORS
+    + """\
     std::vector<std::unique_ptr<harness::Array>> inputs, outputs;
     for (const harness::Description &input : inputDescriptions) {
         const std::vector<uint8_t> bytes = harness::ReadFile(directory + input.name + ".bin", input.Bytes());
@@ -156,12 +146,9 @@ int main(int argc, char **argv)
         static_cast<uint8_t *>(workspace.get()), data);
     harness::Check(aclrtSynchronizeStream(session.stream()), "aclrtSynchronizeStream");
 
-    bool same = true;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-        const harness::Description &output = outputDescriptions[i];
-        const std::vector<uint8_t> expected = harness::ReadFile(directory + output.name + ".bin", output.Bytes());
-        same &= harness::Compare(output, outputs[i]->Read(), expected);
-    }
+"""
+    + aclnn.COMPARISON
+    + """\
     std::printf("@kernel@: %s\\n", same ? "pass" : "FAIL");
     return same ? 0 : 1;
 }

@@ -13,6 +13,7 @@ import numpy as np
 
 from jascend.backends.ascend.targets import Target
 from jascend.backends.ascend.targets import target as target_of
+from jascend.backends.ascend.files import cache_directory
 from jascend.backends.ascend.twin import signature, stand_ins, toolchain
 from jascend.backends.ascend.twin.arguments import Array, Described
 from jascend.backends.ascend.twin.registered import Registered, registered
@@ -181,7 +182,7 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         if not needed.is_file():
             raise FileNotFoundError(f"no kernel source {os.fspath(source if needed is path else needed)!r}")
     directories = tuple(Path(directory).resolve() for directory in include_dirs)
-    kept = toolchain.cache_directory() / "twin"
+    kept = cache_directory() / "twin"
     before = tuple(stand_ins.kernels_tiling(Path(header).resolve(), kept) for header in includes)
     texts = {name: "" if value is None else str(value) for name, value in (defines or {}).items()}
     for name, value in list(texts.items()):

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from jascend.backends.ascend.files import write_whole
+
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _PART_OF_THE_API = re.compile(r"(basic_api|adv_api|lib)/[\w/]+\.h"
                               r"|kernel_(\w+_intf|tensor|common|type|event|struct_\w+)\.h")
@@ -35,7 +37,7 @@ def write(directory: Path, name: str, text: str) -> Path:
     path = directory / name
     if not path.is_file() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_whole(path, text)
     return path
 
 

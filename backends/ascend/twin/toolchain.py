@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from jascend.backends.ascend.files import cache_directory, write_whole
 from jascend.backends.ascend.twin import device_code, stand_ins
 
 INCLUDE = Path(__file__).parent / "include"
@@ -60,12 +61,6 @@ def optimization() -> list[str]:
     if level and level not in ("0", "1", "2", "3"):
         raise ValueError(f"JASCEND_TWIN_OPTIMIZE must be 0, 1, 2 or 3, got {level!r}")
     return [f"-O{level}"] if level else []
-
-
-def cache_directory() -> Path:
-    """Where built objects are kept: $JASCEND_CACHE_DIR, else ~/.cache/jascend."""
-    chosen = os.environ.get("JASCEND_CACHE_DIR")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "jascend"
 
 
 @functools.lru_cache(maxsize=8)
@@ -183,10 +178,7 @@ def _kept(text: str, suffix: str) -> Path:
     path = cache_directory() / "twin" / f"text-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".text-", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        write_whole(path, text)
     return path
 
 
