@@ -61,15 +61,25 @@ def choose(row, n, bias, k, k_group, group_count, mode):
         ordered = -np.sort(-s.reshape(group_count, -1), axis=-1)
         group = ordered[:, 0] if mode == 0 else ordered[:, 0] + ordered[:, 1]
         best = _descending(group)
-        margin = _gap(group[best[k_group - 1 : k_group + 1]])
+        above, below = group[best[k_group - 1]], group[best[k_group]]
+        # A cut between equal groups moves with whatever rounding makes equal to them, above and below.
+        margin = _gap(_distinct_around(group, below)) if above == below else _gap(np.array([above, below]))
         size = len(s) // group_count
         candidates = np.concatenate([np.arange(g * size, (g + 1) * size) for g in np.sort(best[:k_group])])
     order = candidates[_descending(s[candidates])]
-    return order[:k], min(margin, _gap(s[order[: k + 1]]))
+    last = s[order[min(k, len(order) - 1)]]
+    return order[:k], min(margin, _gap(s[order[: k + 1]]), _gap(_distinct_around(s[candidates], last)))
 
 
 def _descending(values):
     return np.lexsort((np.arange(len(values)), -values))
+
+
+def _distinct_around(values, value):
+    """The next larger one, `value`, and the next smaller one: rounding may make any of them equal."""
+    distinct = np.unique(values)
+    at = np.searchsorted(distinct, value)
+    return distinct[max(at - 1, 0) : at + 2]
 
 
 def _gap(values):

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import op_host
 import pytest
-from jascend.backends.ascend import signature
 from jascend.backends.ascend.codegen import op_host as emitter
 from jascend.backends.ascend.codegen import tiling
 from jascend.backends.ascend.project import build_for_twin

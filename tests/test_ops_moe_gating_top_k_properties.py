@@ -104,3 +104,13 @@ def test_equals_the_oracle(plan, dtype):
 
     run()
     assert total >= 300 and decided > total / 4
+
+
+def test_scores_equal_by_rounding_are_taken_in_order():
+    """sigmoid(30) + 0.5 is 6e-14 below 1.5, and in float32 equal to it."""
+    row = np.array([-200, 30, -np.inf, -np.inf, -np.inf, -200], np.float32)
+    bias = np.array([0, 0.5, 1.5, 1.5, 1.5, 0], np.float32)
+    chosen, margin = oracle.choose(row, oracle.scores(row, 1), bias, 1, 1, 1, 0)
+    assert chosen == [2] and margin < BAND
+    _, ids, *_ = ja.moe_gating_top_k(row[None], 2, bias=bias, norm_type=1)
+    assert ids.tolist() == [[1, 2]]

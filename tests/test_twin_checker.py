@@ -114,8 +114,8 @@ FAULTS = [
           "uint16_t n[4] = {32, 32, 0, 0}; MrgSort<float>(g, MrgSortSrcList<float>(f, f, f, f), MrgSort4Info(n, false, 3, 1));"),
     Fault("merge_align", "misaligned", "uint16_t n[4] = {8, 8, 0, 0}; MrgSort<float>(g, MrgSortSrcList<float>(f[1], f[64], f, f), MrgSort4Info(n, false, 3, 1));",
           "uint16_t n[4] = {8, 8, 0, 0}; MrgSort<float>(g, MrgSortSrcList<float>(f[2], f[64], f, f), MrgSort4Info(n, false, 3, 1));", "src1 starts at UB byte 4"),
-    Fault("gather_offset", "misaligned", f"u.SetValue(3, 6); SetFlag<HardEvent::S_V>(0); WaitFlag<HardEvent::S_V>(0); Gather(f, g, u, 0, 64);",
-          f"u.SetValue(3, 8); SetFlag<HardEvent::S_V>(0); WaitFlag<HardEvent::S_V>(0); Gather(f, g, u, 0, 64);", "offset 6 of element 3"),
+    Fault("gather_offset", "misaligned", "u.SetValue(3, 6); SetFlag<HardEvent::S_V>(0); WaitFlag<HardEvent::S_V>(0); Gather(f, g, u, 0, 64);",
+          "u.SetValue(3, 8); SetFlag<HardEvent::S_V>(0); WaitFlag<HardEvent::S_V>(0); Gather(f, g, u, 0, 64);", "offset 6 of element 3"),
     Fault("overlap_select_mask", "overlap", "Select(m.ReinterpretCast<float>(), m, f, g, SELMODE::VSEL_TENSOR_TENSOR_MODE, 16);",
           "Select(m.ReinterpretCast<float>()[8], m, f, g, SELMODE::VSEL_TENSOR_TENSOR_MODE, 16);", "selMask"),
     Fault("overlap_select", "overlap", "Select(f[8], m, f, g, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);", "Select(f, m, f, f, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);", "src0"),
@@ -218,9 +218,9 @@ FAULTS = [
 SOUND = {
     # what must not be reported
     "read_then_write_by_v": f"Adds(g, f, 1.0f, 64); {V_S} float v = f.GetValue(3); Duplicate(f, v, 64);",
-    "transitive": f"DataCopy(f, x, 64); SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0); Adds(g, f, 1.0f, 64);",
+    "transitive": "DataCopy(f, x, 64); SetFlag<HardEvent::MTE2_S>(0); WaitFlag<HardEvent::MTE2_S>(0); Adds(g, f, 1.0f, 64);",
     "through_mte3": f"Duplicate(f, 0.0f, 64); {V_MTE3} DataCopy(y, f, 64); SetFlag<HardEvent::MTE3_V>(0); WaitFlag<HardEvent::MTE3_V>(0); Duplicate(f, 1.0f, 64);",
-    "store_through_mte3": f"f.SetValue(0, 1.0f); SetFlag<HardEvent::S_MTE3>(0); WaitFlag<HardEvent::S_MTE3>(0); DataCopy(y, f, 64);"
+    "store_through_mte3": "f.SetValue(0, 1.0f); SetFlag<HardEvent::S_MTE3>(0); WaitFlag<HardEvent::S_MTE3>(0); DataCopy(y, f, 64);"
                           " SetFlag<HardEvent::MTE3_S>(0); WaitFlag<HardEvent::MTE3_S>(0); Duplicate(f, 1.0f, 64);",
     "queue_in_place": "TPipe pipe; TQue<TPosition::VECIN, 0> q; pipe.InitBuffer(q, 1, 256); LocalTensor<float> t; q.AllocTensor(t);"
                       " DataCopy(t, x, 64); q.EnQue(t); q.DeQue(t); Adds(t, t, 1.0f, 64); q.FreeTensor(t);",

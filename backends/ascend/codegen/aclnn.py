@@ -31,8 +31,8 @@ class Call:
         """The tensors of a call, for `TENSORS`."""
         inputs, outputs, rows = self.signature.inputs, self.signature.outputs, self.signature.rows
         return {
-            "inputs": "\n".join(_tensor_line(tensor, rows) for tensor in inputs),
-            "outputs": "\n".join(_tensor_line(tensor, rows, filled) for tensor, filled in zip(outputs, self.fill)),
+            "inputs": "\n".join(tensor_line(tensor, rows) for tensor in inputs),
+            "outputs": "\n".join(tensor_line(tensor, rows, filled) for tensor, filled in zip(outputs, self.fill)),
         }
 
     @property
@@ -74,7 +74,7 @@ def _program(call: Call) -> str:
     return fill(_PROGRAM, operator=operator, kernel=call.kernel, arguments=", ".join(call.arguments), **call.tables)
 
 
-def _tensor_line(tensor: Tensor, rows: int, filled: int | None = None) -> str:
+def tensor_line(tensor: Tensor, rows: int, filled: int | None = None) -> str:
     """A tensor in the table of a caller; an output with the bytes of an element that the kernel leaves as it is."""
     dims = ", ".join(map(str, tensor.shape(rows)))
     values: Mapping[str, object] = {"name": tensor.name, "dims": dims, "dtype": DTYPES[tensor.dtype]}
