@@ -65,7 +65,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
-    _Gating(op, site).build()
+    Gating(op, op.x, site).build()
 
 
 def about(value: ir.Value, text: str) -> None:
@@ -128,17 +128,17 @@ class _Shape:
         return self.size != self.pitch
 
 
-class _Gating:
-    def __init__(self, op, site: Site):
-        self.op, self.site, self.b = op, site, site.b
-        x = ir.RankedTensorType(op.x.type)
-        self.dtype = x.element_type
+class Gating:
+    """Builds it for an op with the attributes of a gating and, but for the logits `x`, its operands."""
+
+    def __init__(self, op, x: ir.Value, site: Site):
+        self.op, self.x, self.site, self.b = op, x, site, site.b
+        self.dtype = ir.RankedTensorType(x.type).element_type
         self.hashed = op.tid2eid is not None
         self.masked = op.additional_token_mask is not None and not self.hashed
-        self.shape = self.choose(x)
-        self.producers = BatchProducers(site.producers, self.shape.parts, self.shape.size, self.shape.pitch)
+        self.shape = s = self.choose(ir.RankedTensorType(x.type))
+        self.producers = BatchProducers(site.producers, s.parts, s.size, s.pitch)
         site.deal_out(site.outputs["y"])
-        s = self.shape
         site.remarks.append(
             f"{s.rows} rows at a time, each of {s.parts} x {s.pitch} lanes" if s.parts > 1 else
             f"{s.rows} rows at a time, each of {s.row} lanes"
@@ -171,9 +171,8 @@ class _Gating:
     # -- the kernel ---------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        b, s = self.b, self.shape
+        b = self.b
         share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
-        self.t, self.batch_rows = Ops(b), b.index(s.rows, "batch_rows")
         self.constants()
         b.for_(
             share.operation.results[0], share.operation.results[1], self.batch_rows, [],
@@ -184,6 +183,7 @@ class _Gating:
     def constants(self) -> None:
         """Tiles that do not change from batch to batch."""
         b, s, op = self.b, self.shape, self.op
+        self.t, self.batch_rows = Ops(b), b.index(s.rows, "batch_rows")
         self.neg_inf, self.lowest = b.f32(_NEG_INF), b.f32(_NEG_INF if s.parts == 1 else _LOWEST)
         numbers = self.t.ramp(s.rows, b.i32_type, "row_numbers")
         starts = b.op(arith.muli, numbers, b.splat(b.i32(s.row), s.rows), name="starts")
@@ -261,8 +261,14 @@ class _Gating:
         return b.select(is_expert, x, b.splat(self.neg_inf, n), name)
 
     def batch(self, row: ir.Value, end: ir.Value) -> list[ir.Value]:
-        b, s, op = self.b, self.shape, self.op
+        b = self.b
         rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), self.batch_rows, name="rows")
+        self.store_chosen(*self.gated(row, rows), row, rows)
+        return []
+
+    def gated(self, row: ir.Value, rows: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The weights and the experts of `rows` rows from `row` on, in `top` lanes a row."""
+        b, s, op = self.b, self.shape, self.op
         x = self.logits(row, rows)
         scores, is_number = self.scores(x)
         if op.out_flag:
@@ -276,15 +282,19 @@ class _Gating:
             weights = self.weights(scores, chosen, self.is_chosen)
         if str(self.dtype) != "f32":
             weights = b.op(arith.truncf, tile_type(s.rows * s.top, self.dtype), weights, name="y")
+        return weights, ids
+
+    def store_chosen(self, weights: ir.Value, ids: ir.Value, row: ir.Value, rows: ir.Value) -> None:
+        s = self.shape
         for name, value in (("y", weights), ("expert_idx", ids)):
-            self.store_rows(value, self.site.outputs[name], row, rows, s.k, s.k, s.top)
-        return []
+            if name in self.site.outputs:
+                self.store_rows(value, self.site.outputs[name], row, rows, s.k, s.k, s.top)
 
     # -- scores -------------------------------------------------------------------------------------------------
 
     def logits(self, row: ir.Value, rows: ir.Value) -> ir.Value:
         """-inf in padding."""
-        x, producers = self.op.x, self.producers
+        x, producers = self.x, self.producers
         if producers.is_load(x):
             return producers.batch(x, ("row", "col"), row, rows, self.shape.rows, _NEG_INF)
         return self.without_padding(producers.batch(x, ("row", "col"), row, rows, self.shape.rows, 0.0), "logits")

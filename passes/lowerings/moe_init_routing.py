@@ -17,7 +17,7 @@ from ..builder import comment, up
 from .routing_order import Block, Order
 from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
 from .routing_rows import BYTES, PairRows, Rows, whole_blocks
-from .routing_shape import shape_of
+from .routing_shape import Shape, shape_of
 from .row_chunks import length_of, slice_of, with_slice
 from .site import Candidate, Site
 
@@ -65,18 +65,32 @@ def _element(value: ir.Value) -> str:
 
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: the order of all pairs, and the rows of this core's tokens."""
-    _Routing(op, site).build()
+    Routing(op, site).build()
 
 
-class _Routing:
+class Routing:
     def __init__(self, op, site: Site):
         self.op, self.site, self.b = op, site, site.b
-        self.shape = shape_of(op, site.target, site.candidate)
-        self.x, self.expert_idx = (site.producers.buffers[value.arg_number] for value in (op.x, op.expert_idx))
-        site.deal_out(self.expert_idx)
+        self.shape = self.shape_of_op()
+        self.x = self.memory(op.x)
+        self.deal_out()
         s = self.shape
         order = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
         site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {order}")
+
+    # -- where the experts come from ----------------------------------------------------------------------------------
+
+    def shape_of_op(self) -> Shape:
+        slots = ir.RankedTensorType(self.op.expert_idx.type).get_dim_size(1)
+        return shape_of(self.op, slots, self.site.target, self.site.candidate)
+
+    def deal_out(self) -> None:
+        self.expert_idx = self.memory(self.op.expert_idx)
+        self.site.deal_out(self.expert_idx)
+
+    def ids(self, first: ir.Value, count: ir.Value) -> ir.Value:
+        """The experts of `count` pairs from `first` on; -1 behind them."""
+        return self.t.load(self.expert_idx, first, count, self.shape.lanes, "ids", pad=-1.0)
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
@@ -87,7 +101,7 @@ class _Routing:
             return
         self.zero, self.one = b.index(0), b.index(1)
         self.tokens = (share.operation.results[0], share.operation.results[1])
-        self.order = Order(b, s, self.expert_idx)
+        self.order = Order(b, s)
         self.t = self.order.t
         self.plan_rows()
         self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
@@ -180,7 +194,7 @@ class _Routing:
 
     def alone(self) -> None:
         b, s, order = self.b, self.shape, self.order
-        block = order.block(self.zero, b.index(s.pairs))
+        block = order.block(self.zero, self.ids(self.zero, b.index(s.pairs)))
         comment(block.expert.owner, "The experts of all pairs, and their order.")
         in_order = order.sorted(block)
         places = order.places(in_order)
@@ -227,18 +241,41 @@ class _Routing:
 
     def together(self) -> None:
         b, s, order, t = self.b, self.shape, self.order, self.t
-        table, ranks = order.ranks(self.tokens)
-        core = order.core
-        writes = b.cmpi("eq", core, self.zero, "writes_counts")
-        own = t.workspace("bases", s.row, b.i32_type, "core") if s.steps > 1 else None
-        start_of_own = b.op(arith.muli, core, b.index(s.row), name="own_bases") if s.steps > 1 else None
+        order.enter()
+        ranks = t.workspace("ranks", up(s.pairs, 8), b.i32_type, "launch")
+
+        def rank(first, count, total):
+            block_ranks, total = order.ranks(order.block(first, self.ids(first, count)), total)
+            t.store(block_ranks, ranks, first, count)
+            return [total]
+
+        about = "Ranks of this core's pairs, and counts by expert."
+        (total,) = order.each_block(self.tokens, [("counts", order.no_counts())], rank, about)
+        order.meet(total)
+        self.find_bases()
+
+        def one(first, count):
+            block = order.block(first, self.ids(first, count))
+            self.put(block, t.load(ranks, first, count, s.lanes, "ranks", pad=0.0), count)
+            return []
+
+        order.each_block(self.tokens, [], one, "The rows of this core's tokens.")
+
+    def find_bases(self) -> None:
+        """What ranks among the pairs of this core add up with, by expert; and what the counts of all say."""
+        b, s, order, t = self.b, self.shape, self.order, self.t
+        writes = b.cmpi("eq", order.core, self.zero, "writes_counts")
+        self.own = None
+        if s.steps > 1:
+            self.own = t.workspace("bases", s.row, b.i32_type, "core")
+            self.start_of_own = b.op(arith.muli, order.core, b.index(s.row), name="own_bases")
 
         def step(number, *offset):
-            bases = order.bases(table, number)
+            bases = order.bases(number)
             base = bases.rank_base if s.capacity else bases.base
-            if own is not None:
-                at = b.op(arith.addi, start_of_own, order.lane_of(number))
-                t.store(base, own, at, b.index(s.step))
+            if self.own is not None:
+                at = b.op(arith.addi, self.start_of_own, order.lane_of(number))
+                t.store(base, self.own, at, b.index(s.step))
             if s.capacity:
                 self.zero_rows(number, bases.count)
             following = list(offset)
@@ -256,31 +293,27 @@ class _Routing:
 
         order.each_step(self.carried_by_counts() if self.counted else [], step, "Where the pairs of each expert start.")
 
-        def one(first, count):
-            block = order.block(first, count)
-            rank = t.load(ranks, first, count, s.lanes, "ranks", pad=0.0)
-            if own is None:
-                found = order.looked_up(self.base, block, self.zero, None, "bases")
-            else:
-                def look(number, found):
-                    at = b.op(arith.addi, start_of_own, order.lane_of(number))
-                    base = t.load(own, at, b.index(s.step), s.step, "base")
-                    return [order.looked_up(base, block, number, found, "bases")]
+    def put(self, block: Block, rank: ir.Value, count: ir.Value) -> None:
+        """Writes the rows of a block of `count` pairs with these ranks, and where the rows of all pairs are."""
+        b, s, order, t = self.b, self.shape, self.order, self.t
+        if self.own is None:
+            found = order.looked_up(self.base, block, self.zero, None, "bases")
+        else:
+            def look(number, found):
+                at = b.op(arith.addi, self.start_of_own, order.lane_of(number))
+                base = t.load(self.own, at, b.index(s.step), s.step, "base")
+                return [order.looked_up(base, block, number, found, "bases")]
 
-                nothing = b.splat(b.i32(0), s.lanes, "bases")
-                (found,) = order.each_step([("bases", nothing)], look, "The experts, some at a time.")
-            place = b.op(arith.addi, rank, found, name="places")
-            has_place = self.is_valid(block)
-            if s.capacity:
-                place, has_place = self.padded(block, place)
-            if not self.scattered:
-                self.write_index(place, has_place, first, count)
-            if self.pair_rows is not None:
-                token = b.op(arith.divsi, first, b.index(s.slots), name="first_token")
-                self.copy(block, place, has_place, token)
-            return []
-
-        order.each_block(self.tokens, [], one, "The rows of this core's tokens.")
+            nothing = b.splat(b.i32(0), s.lanes, "bases")
+            (found,) = order.each_step([("bases", nothing)], look, "The experts, some at a time.")
+        place = b.op(arith.addi, rank, found, name="places")
+        has_place = self.is_valid(block)
+        if s.capacity:
+            place, has_place = self.padded(block, place)
+        if not self.scattered:
+            self.write_index(place, has_place, block.first, count)
+        if self.pair_rows is not None:
+            self.copy(block, place, has_place, b.op(arith.divsi, block.first, b.index(s.slots), name="first_token"))
 
     # -- places -------------------------------------------------------------------------------------------------------
 

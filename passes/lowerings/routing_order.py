@@ -21,7 +21,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment, up
+from ..builder import Builder, comment
 from .routing_shape import Shape
 from .row_chunks import slice_of, with_slice
 from .ops import Ops
@@ -60,8 +60,8 @@ class Bases:
 class Order:
     """Builds the order of one routing. The insertion point at construction is that of the tiles it needs throughout."""
 
-    def __init__(self, b: Builder, shape: Shape, expert_idx: ir.Value):
-        self.b, self.t, self.shape, self.expert_idx = b, Ops(b), shape, expert_idx
+    def __init__(self, b: Builder, shape: Shape):
+        self.b, self.t, self.shape = b, Ops(b), shape
         s, t = shape, self.t
         self.lanes = t.ramp(s.lanes + s.width, b.i32_type, "lanes")
         self.lane = t.head(self.lanes, s.lanes)
@@ -74,10 +74,10 @@ class Order:
 
     # -- one block of pairs -------------------------------------------------------------------------------------------
 
-    def block(self, first: ir.Value, count: ir.Value) -> Block:
-        """`count` pairs from `first` on. What has no active expert, or is no pair, has the number behind the last."""
+    def block(self, first: ir.Value, ids: ir.Value) -> Block:
+        """Pairs from `first` on, with these experts. What has no active one, or is no pair and has -1, has the number
+        behind the last."""
         b, t, s = self.b, self.t, self.shape
-        ids = t.load(self.expert_idx, first, count, s.lanes, "ids", pad=-1.0)
         expert = t.to_f32(ids, "expert")
         inside = b.op(
             arith.andi,
@@ -149,42 +149,43 @@ class Order:
 
     # -- all cores ----------------------------------------------------------------------------------------------------
 
-    def ranks(self, tokens: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
-        """Orders the pairs of this core's tokens, leaves counts and ranks in the workspace; returns these two memories.
-        The rank of a pair counts the pairs of this core before it that have the same expert."""
-        b, t, s = self.b, self.t, self.shape
-        table = t.workspace("counts", s.row, b.i32_type, "core")
-        ranks = t.workspace("ranks", up(s.pairs, 8), b.i32_type, "launch")
+    def enter(self) -> None:
+        """Makes the memory where cores meet."""
+        b, t = self.b, self.t
+        self.table = t.workspace("counts", self.shape.row, b.i32_type, "core")
         self.core, self.cores = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results
 
-        def one(first, count, total):
-            block = self.block(first, count)
-            in_order = self.sorted(block)
-            places = self.places(in_order)
+    def no_counts(self) -> ir.Value:
+        return self.b.splat(self.b.i32(0), self.shape.row, "counts")
 
-            def step(number, total, rank):
-                at = self.lane_of(number)
-                seen = total if s.steps == 1 else slice_of(b, total, at, s.width, "seen")
-                smaller = self.smaller(in_order, number)
-                earlier = self.increase(seen, "earlier")
-                found = self.looked_up(b.op(arith.subi, earlier, smaller, name="to_rank"), block, number, rank, "rank")
-                total_here = b.op(arith.addi, seen, smaller, name="counts")
-                if s.steps == 1:
-                    return [total_here, found]
-                return [with_slice(b, total, t.head(total_here, s.step), at, "counts"), found]
+    def ranks(self, block: Block, total: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """How many pairs of this core before each of a block have the same expert; and the counts by expert, `total`
+        before, with this block."""
+        b, t, s = self.b, self.t, self.shape
+        in_order = self.sorted(block)
+        places = self.places(in_order)
 
-            carried = [("counts", total), ("rank", b.splat(b.i32(0), s.lanes) if s.steps > 1 else places)]
-            total, rank = self.each_step(carried, step, "The experts, some at a time.")
-            t.store(b.op(arith.addi, places, rank, name="ranks"), ranks, first, count)
-            return [total]
+        def step(number, total, rank):
+            at = self.lane_of(number)
+            seen = total if s.steps == 1 else slice_of(b, total, at, s.width, "seen")
+            smaller = self.smaller(in_order, number)
+            earlier = self.increase(seen, "earlier")
+            found = self.looked_up(b.op(arith.subi, earlier, smaller, name="to_rank"), block, number, rank, "rank")
+            total_here = b.op(arith.addi, seen, smaller, name="counts")
+            if s.steps == 1:
+                return [total_here, found]
+            return [with_slice(b, total, t.head(total_here, s.step), at, "counts"), found]
 
-        zeros = b.splat(b.i32(0), s.row, "counts")
-        about = "Ranks of this core's pairs, and counts by expert."
-        (total,) = self.each_block(tokens, [("counts", zeros)], one, about)
+        carried = [("counts", total), ("rank", b.splat(b.i32(0), s.lanes) if s.steps > 1 else places)]
+        total, rank = self.each_step(carried, step, "The experts, some at a time.")
+        return b.op(arith.addi, places, rank, name="ranks"), total
+
+    def meet(self, total: ir.Value) -> None:
+        """Tells the other cores the counts of this one, and waits for theirs."""
+        b, s = self.b, self.shape
         start = b.op(arith.muli, self.core, b.index(s.row), name="own_counts")
-        t.store(total, table, start, b.index(s.row))
+        self.t.store(total, self.table, start, b.index(s.row))
         comment(b.build(TILE.classes["SyncAll"]), "All cores have counted.")
-        return table, ranks
 
     def each_block(self, tokens, carried, body: Callable[..., list[ir.Value]], about: str) -> list[ir.Value]:
         """`body(first, count, *carried)` for all blocks of pairs of a range of tokens."""
@@ -198,11 +199,11 @@ class Order:
 
         return b.for_(*tokens, block, carried, one, induction="token", about=about)
 
-    def bases(self, table: ir.Value, step: ir.Value) -> Bases:
+    def bases(self, step: ir.Value) -> Bases:
         """What all tables together say, for the experts of one step."""
         b, t, s = self.b, self.t, self.shape
         tables = t.make(
-            "LoadRows", table, self.lane_of(step), self.cores, length=s.cores * s.width, element=b.i32_type,
+            "LoadRows", self.table, self.lane_of(step), self.cores, length=s.cores * s.width, element=b.i32_type,
             name="tables", row_length=s.width, gm_pitch=s.row, pitch=s.width,
         )  # fmt: skip
 

@@ -61,9 +61,9 @@ class Shape:
         return (self.steps - 1) * self.step + self.width
 
 
-def shape_of(op: ir.OpView, target: Target, candidate: Candidate) -> Shape:
-    x, ids = ir.RankedTensorType(op.x.type), ir.RankedTensorType(op.expert_idx.type)
-    (tokens, size), slots = x.shape, ids.shape[1]
+def shape_of(op: ir.OpView, slots: int, target: Target, candidate: Candidate) -> Shape:
+    """That of an op with the operands and attributes of a routing, of so many experts a token."""
+    tokens, size = ir.RankedTensorType(op.x.type).shape
     first, end = list(op.active_expert_range) or (0, op.expert_num)
     experts = end - first
     alone = tokens * slots < _ALONE
