@@ -5,6 +5,8 @@ Each dialect is one module with one `Dialect` record; nothing here imports JAX.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mlir import ir
 from mlir._mlir_libs import _mlir as _bindings
 from mlir.dialects import irdl as _irdl
@@ -42,18 +44,20 @@ def has_side_effects(op_name: str) -> bool | None:
     return None if dialect is None else dialect.has_side_effects(op_name)
 
 
-def verify(operation: ir.Operation) -> bool:
-    """Checks every op of ours below `operation` against its definition, beyond what IRDL checks.
+def verify(operation: ir.Operation, names: Collection[str] | None = None) -> bool:
+    """Checks every op of ours below `operation` against its definition, beyond what IRDL checks; `names` are those of the
+    ops to check, None for all.
 
     Emits an MLIR error diagnostic at each op that fails; True when all hold."""
     ok = True
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal ok
-        dialect = DIALECTS.get(op.name.partition(".")[0])
-        if dialect is not None and not dialect.verify_op(op.operation):
-            ok = False
+        dialect, dot, _ = op.name.partition(".")
+        if dialect in DIALECTS and dot and (names is None or op.name in names):
+            ok &= DIALECTS[dialect].verify_op(op.operation)
         return ir.WalkResult.ADVANCE
 
-    operation.operation.walk(visit)
+    if names is None or names:
+        operation.operation.walk(visit)
     return ok

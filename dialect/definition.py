@@ -99,16 +99,16 @@ class Op:
     pipe: str | None = None
     in_place: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def class_name(self) -> str:
         return "".join(part.capitalize() for part in self.name.split("_"))
 
-    @property
+    @cached_property
     def segmented(self) -> bool:
         """Whether the op carries `operandSegmentSizes`: with an optional operand, positions alone do not tell."""
         return any(operand.optional for operand in self.operands)
 
-    @property
+    @cached_property
     def results_segmented(self) -> bool:
         """Whether the op carries `resultSegmentSizes`."""
         return any(result.optional for result in self.results)
@@ -271,9 +271,10 @@ def _attribute(value: object) -> ir.Attribute:
 
 
 def _operand_getter(op: Op, position: int):
+    if not op.segmented:
+        return lambda self: self.operation.operands[position]
+
     def get(self):
-        if not op.segmented:
-            return self.operation.operands[position]
         sizes = ir.DenseI32ArrayAttr(self.operation.attributes["operandSegmentSizes"])
         if not sizes[position]:
             return None
@@ -283,9 +284,10 @@ def _operand_getter(op: Op, position: int):
 
 
 def _result_getter(op: Op, position: int):
+    if not op.results_segmented:
+        return lambda self: self.operation.results[position]
+
     def get(self):
-        if not op.results_segmented:
-            return self.operation.results[position]
         sizes = ir.DenseI32ArrayAttr(self.operation.attributes["resultSegmentSizes"])
         if not sizes[position]:
             return None
@@ -296,22 +298,22 @@ def _result_getter(op: Op, position: int):
 
 def _attribute_getter(name: str):
     def get(self):
-        attributes = self.operation.attributes
-        if name not in attributes:
+        value = self.operation.attributes.get(name)
+        if value is None:
             return None
-        value = attributes[name]
         return tuple(value) if isinstance(value, ir.DenseI32ArrayAttr) else value.value
 
     return get
 
 
 def _check_attributes(definition: Op, op: ir.Operation) -> None:
+    attributes = op.attributes
     for attribute in definition.attributes:
-        if attribute.name not in op.attributes:
+        value = attributes.get(attribute.name)
+        if value is None:
             if not attribute.optional:
                 raise VerifyError(f"requires attribute '{attribute.name}'")
             continue
-        value = op.attributes[attribute.name]
         if not isinstance(value, _ATTRIBUTE_CLASSES[attribute.type]):
             article = "an" if attribute.type[0] in "ai" else "a"
             raise VerifyError(f"attribute '{attribute.name}' must be {article} {attribute.type} attribute, got {value}")

@@ -31,8 +31,9 @@ budget: the target's unified buffer less what the API keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import insort
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from mlir import ir
 
@@ -51,7 +52,7 @@ _REPEAT = 256  # bytes that a repeat reads of each operand
 _LOOPS = ("scf.for", "scf.while")
 
 
-@register_pass("allocate-ub")
+@register_pass("allocate-ub", touches=("ascendc.local_tensor",))
 @dataclass(frozen=True)
 class AllocateUb:
     target: str = option("ascend910b", "the product whose unified buffer is shared out")
@@ -76,8 +77,9 @@ class _Buffer:
     op: ir.Operation
     name: str
     size: int  # bytes, a multiple of the alignment
-    first: int = -1  # positions in program order, inclusive
-    last: int = -1
+    first: int  # positions in program order, inclusive
+    last: int
+    is_used: bool = False
     loop: tuple[int, int] | None = None  # the ends of the loop that it is made in, if a copy fills or empties it
     innermost: bool = False  # no other loop is inside that one
     beside: set[_Buffer] = field(default_factory=set)  # those that the same instructions read
@@ -100,11 +102,10 @@ class _Buffer:
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
     buffers = _buffers(kernel)
     for isolated, skewed in (("all", True), ("all", False), ("innermost", True), ("innermost", False), ("none", False)):
-        used = _place(buffers, isolated, skewed)
-        if used <= capacity:
+        if _least(buffers, isolated) <= capacity and (used := _place(buffers, isolated, skewed)) <= capacity:
             break
     else:
-        _report(kernel, buffers, used, capacity)
+        _report(kernel, buffers, _place(buffers, "none", skewed=False), capacity)
         return False
     entry = kernel.regions[0].blocks[0]
     anchor = entry.operations[0]
@@ -122,6 +123,25 @@ def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
 # -- lives ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
+class _Loop:
+    start: int  # positions in program order, inclusive
+    end: int = -1
+    innermost: bool = True  # no other loop is inside
+
+
+@dataclass(eq=False)
+class _Use:
+    """An operand of an instruction that is a buffer or a view of one."""
+
+    op: ir.Operation
+    position: int
+    number: int  # of the operand
+    buffer: _Buffer
+    whole: bool  # not a view
+    loops: tuple[_Loop, ...]  # around the instruction, the outermost first
+
+
 def _buffers(kernel: ir.Operation) -> list[_Buffer]:
     """The buffers of a kernel with their lives, in program order."""
     return _Lives(kernel).buffers
@@ -129,129 +149,145 @@ def _buffers(kernel: ir.Operation) -> list[_Buffer]:
 
 class _Lives:
     def __init__(self, kernel: ir.Operation):
-        self.positions: dict[ir.Operation, int] = {}
-        self.loops: list[int] = []  # positions of all loops
-        self.ends: dict[ir.Operation, int] = {}  # of an op: the position of the last op inside it
-        ops: list[ir.Operation] = []
-        self.number(kernel.regions[0].blocks[0], ops)
-        self.of: dict[ir.Operation, _Buffer] = {}
-        for op in ops:
-            size = -(-buffer_bytes(op.results[0]) // _ALIGNMENT) * _ALIGNMENT
-            self.of[op] = _Buffer(op, op.attributes["name_hint"].value, size)
-        self.buffers = list(self.of.values())
-        operands: dict[ir.Operation, dict[int, _Buffer]] = {}
-        for buffer in self.buffers:
-            for user, index in _uses(buffer.op.results[0]):
-                self.extend(buffer, user)
-                operands.setdefault(user, {})[index] = buffer
-            if buffer.first < 0:
-                buffer.first = buffer.last = self.positions[buffer.op]
-        for user, used in operands.items():
-            self.relate(user, used)
+        self.buffers: list[_Buffer] = []
+        self.of: dict[ir.Value, tuple[_Buffer, bool]] = {}  # what a buffer or a view is of, and whether it is the buffer
+        self.around: dict[_Buffer, tuple[_Loop, ...]] = {}
+        self.uses: list[list[_Use]] = []  # an instruction each
+        self.position = -1
+        self.walk(kernel.regions[0].blocks[0], ())
+        for use in (use for uses in self.uses for use in uses):
+            self.extend(use)
+        for uses in self.uses:
+            self.relate(uses)
 
-    def number(self, block: ir.Block, buffers: list[ir.Operation]) -> None:
+    def walk(self, block: ir.Block, loops: tuple[_Loop, ...]) -> None:
         for view in block.operations:
-            op = view.operation
-            if op.name in _LOOPS:
-                self.loops.append(len(self.positions))
-            self.positions[op] = len(self.positions)
-            if op.name == "ascendc.local_tensor":
-                buffers.append(op)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self.number(inner, buffers)
-            self.ends[op] = len(self.positions) - 1
+            op, name = view.operation, view.operation.name
+            self.position += 1
+            if name == "ascendc.local_tensor":
+                size = -(-buffer_bytes(op.results[0]) // _ALIGNMENT) * _ALIGNMENT
+                buffer = _Buffer(op, op.attributes["name_hint"].value, size, self.position, self.position)
+                self.buffers.append(buffer)
+                self.of[op.results[0]] = buffer, True
+                self.around[buffer] = loops
+            elif name == VIEW:
+                self.of[op.results[0]] = self.of[op.operands[0]][0], False
+            elif name in ASCENDC.by_name:
+                found = [(i, *self.of[value]) for i, value in enumerate(op.operands) if value in self.of]
+                self.uses.append([_Use(op, self.position, i, buffer, whole, loops) for i, buffer, whole in found])
+            elif name in _LOOPS:
+                if loops:
+                    loops[-1].innermost = False
+                loop = _Loop(self.position)
+                self.walk_regions(op, (*loops, loop))
+                loop.end = self.position
+            elif len(op.regions):
+                self.walk_regions(op, loops)
 
-    def extend(self, buffer: _Buffer, user: ir.Operation) -> None:
-        around = list(_parents(buffer.op))
-        inside = [p for p in _parents(user) if p not in around and p.name in _LOOPS]
-        outermost = inside[-1] if inside else None
-        first = self.positions[outermost or user]
-        last = self.ends[outermost or user]
-        buffer.first = first if buffer.first < 0 else min(buffer.first, first)
+    def walk_regions(self, op: ir.Operation, loops: tuple[_Loop, ...]) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self.walk(block, loops)
+
+    def extend(self, use: _Use) -> None:
+        buffer, around = use.buffer, self.around[use.buffer]
+        outermost = use.loops[len(around)] if len(use.loops) > len(around) else None
+        first, last = (outermost.start, outermost.end) if outermost else (use.position, use.position)
+        buffer.first = min(buffer.first, first) if buffer.is_used else first
         buffer.last = max(buffer.last, last)
-        definition = ASCENDC.by_name.get(user.name)
-        loop = next((p for p in around if p.name in _LOOPS), None)
-        if loop is not None and definition is not None and definition.pipe in ("MTE2", "MTE3"):
-            start, end = buffer.loop = self.positions[loop], self.ends[loop]
-            buffer.innermost = not any(start < other <= end for other in self.loops)
+        buffer.is_used = True
+        if around and ASCENDC.by_name[use.op.name].pipe in ("MTE2", "MTE3"):
+            buffer.loop = around[-1].start, around[-1].end
+            buffer.innermost = around[-1].innermost
 
-    def relate(self, user: ir.Operation, used: dict[int, _Buffer]) -> None:
+    def relate(self, uses: list[_Use]) -> None:
         """Notes what the operands of an instruction are to each other."""
-        definition = ASCENDC.by_name[user.name]
-        read = {b for i, b in used.items() if definition.operands[i].role == "in" and b.size >= _REPEAT}
+        operands = ASCENDC.by_name[uses[0].op.name].operands if uses else ()
+        read = {use.buffer for use in uses if operands[use.number].role == "in" and use.buffer.size >= _REPEAT}
         for buffer in read:
             buffer.beside |= read - {buffer}
-        result = used.get(0)
-        if result is None or user.operands[0] != result.op.results[0]:
+        if not uses or uses[0].number or not uses[0].whole:
             return
-        position = self.positions[user]
-        apart = {b for i, b in used.items() if not may_coincide(user, definition.operands[i].name)}
-        for index, buffer in used.items():
-            whole = buffer is not result and user.operands[index] == buffer.op.results[0] and buffer.size == result.size
+        result, op, position = uses[0].buffer, uses[0].op, uses[0].position
+        apart = {use.buffer for use in uses if not may_coincide(op, operands[use.number].name)}
+        for use in uses:
+            buffer = use.buffer
+            whole = buffer is not result and use.whole and buffer.size == result.size
             if whole and buffer not in apart and buffer.last == position == result.first:
                 buffer.exactly.add(result)
                 result.exactly.add(buffer)
 
 
-def _uses(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
-    """The ops that use a buffer or a view of it, with the operand's number."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name == VIEW:
-            yield from _uses(user.results[0])
-        else:
-            yield user, use.operand_number
-
-
-def _parents(op: ir.Operation) -> Iterator[ir.Operation]:
-    parent = op.parent
-    while parent is not None:
-        yield parent.operation
-        parent = parent.operation.parent
-
-
 # -- addresses --------------------------------------------------------------------------------------------------------
+
+
+def _least(buffers: list[_Buffer], isolated: str) -> int:
+    """Bytes that no placement can do with less than: the most that are live at one time. What an instruction may write
+    over one of its operands counts for nothing there."""
+    steps: dict[int, int] = {}  # by which the bytes in use change, by position
+    for buffer in buffers:
+        first, last = buffer.life(isolated)
+        first += bool(buffer.exactly) and not buffer.is_alone(isolated)
+        if first <= last:
+            steps[first] = steps.get(first, 0) + buffer.size
+            steps[last + 1] = steps.get(last + 1, 0) - buffer.size
+    return max(accumulate((steps[position] for position in sorted(steps)), initial=0))
 
 
 def _place(buffers: list[_Buffer], isolated: str, skewed: bool) -> int:
     """Gives all buffers addresses; returns how many bytes they take."""
-    placed: list[_Buffer] = []
     for buffer in buffers:
         buffer.offset = -1
-    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
-        neighbours = sorted((p for p in placed if p.lives_with(buffer, isolated)), key=lambda p: p.offset)
-        buffer.offset = _offset(buffer, placed, neighbours, isolated, skewed)
-        placed.append(buffer)
+    in_order: list[_Buffer] = []  # those with an address, in the order in which they got it
+    by_address: list[tuple[int, int, int, int, _Buffer]] = []  # offset, number, life
+    namesakes: dict[tuple[str, ir.Type], list[_Buffer]] = {}
+    for number, buffer in enumerate(sorted(buffers, key=lambda b: (-b.size, b.first))):
+        first, last = buffer.life(isolated)
+        neighbours = [p for _, _, start, end, p in by_address if start <= last and first <= end]
+        alike = namesakes.setdefault((buffer.name, buffer.op.results[0].type), [])
+        buffer.offset = _offset(buffer, alike, in_order, neighbours, isolated, skewed)
+        insort(by_address, (buffer.offset, number, first, last, buffer))
+        alike.append(buffer)
+        in_order.append(buffer)
     return max((b.offset + b.size for b in buffers), default=0)
 
 
-def _offset(buffer: _Buffer, placed: list[_Buffer], neighbours: list[_Buffer], isolated: str, skewed: bool) -> int:
-    """An address at which a buffer meets no placed one that lives with it: that of its namesake, that of an operand
-    which it may replace, or the lowest."""
+def _offset(
+    buffer: _Buffer,
+    namesakes: list[_Buffer],
+    placed: list[_Buffer],
+    neighbours: list[_Buffer],
+    isolated: str,
+    skewed: bool,
+) -> int:
+    """An address at which a buffer meets none of its neighbours, those that live with it, by address: that of a namesake,
+    that of an operand which it may replace, or the lowest."""
+    size = buffer.size
 
     def is_free(start: int) -> bool:
-        return all(
-            n.offset + n.size <= start or start + buffer.size <= n.offset or (n in exact and n.offset == start)
-            for n in neighbours
-        )
+        end = start + size
+        for n in neighbours:
+            if n.offset >= end:
+                return True
+            if start < n.offset + n.size and not (n in exact and n.offset == start):
+                return False
+        return True
 
     exact = {n for n in buffer.exactly if not (n.is_alone(isolated) or buffer.is_alone(isolated))}
-    for namesake in placed:
-        if namesake.name == buffer.name and namesake.op.results[0].type == buffer.op.results[0].type:
-            if is_free(namesake.offset):
-                return namesake.offset
-    for other in placed:
+    for namesake in namesakes:
+        if is_free(namesake.offset):
+            return namesake.offset
+    for other in placed if exact else ():
         if other in exact and is_free(other.offset):
             return other.offset
     groups = {p.offset % _ROW for p in buffer.beside if p.offset >= 0}
     offset = 0
-    for other in (*neighbours, None):
-        start = _skewed(offset, groups) if skewed and buffer.size >= _REPEAT else offset
-        if other is None or start + buffer.size <= other.offset:
+    for other in neighbours:
+        start = _skewed(offset, groups) if skewed and size >= _REPEAT else offset
+        if start + size <= other.offset:
             return start
         offset = max(offset, other.offset + other.size)
-    raise AssertionError("there is room behind the last neighbour")
+    return _skewed(offset, groups) if skewed and size >= _REPEAT else offset
 
 
 def _skewed(offset: int, taken: set[int]) -> int:

@@ -70,8 +70,12 @@ def resolve(location: ir.Location) -> Position:
     """The innermost file position of a location that is not in this package: of a call site the callee, of a fused
     location the first part that has one, of a name what it names. A user wants the line that calls an operator, not the
     operator's."""
-    positions = [*_positions(location), UNKNOWN]
-    return next((p for p in positions[:-1] if not p.file.startswith(_PACKAGE_DIRECTORY)), positions[0])
+    innermost = None
+    for position in _positions(location):
+        if not position.file.startswith(_PACKAGE_DIRECTORY):
+            return position
+        innermost = innermost or position
+    return innermost or UNKNOWN
 
 
 def _positions(location: ir.Location) -> Iterator[Position]:

@@ -60,7 +60,7 @@ _SCALAR = PIPES.index("S")
 _MAX_ADDED = 100_000  # a conflict that what is added does not resolve would add for ever
 
 
-@register_pass("insert-sync")
+@register_pass("insert-sync", touches=("ascendc.set_flag", "ascendc.wait_flag", "ascendc.pipe_barrier"))
 @dataclass(frozen=True)
 class InsertSync:
     target: str = option("ascend910b", "the product whose pipes are ordered")
@@ -122,9 +122,10 @@ class _Synchroniser(Program):
         if block.owner is not None:
             self.rounds[block.owner] = self.rounds.get(block.owner, 0) + 1
         index = 0
-        while index < len(block.items):
-            item = block.items[index]
-            self.before[item] = state
+        items, before = block.items, self.before
+        while index < len(items):
+            item = items[index]
+            before[item] = state
             try:
                 state = self.step(item, state)
                 index += 1
@@ -135,8 +136,8 @@ class _Synchroniser(Program):
                 resume = request.item
             if resume.block is not block:
                 raise _Resume(resume)
-            index, state = block.items.index(resume), self.before[resume]
-        self.before[block] = state
+            index, state = items.index(resume), before[resume]
+        before[block] = state
         return state
 
     def _control(self, control: Control, state: State) -> State:
@@ -327,7 +328,7 @@ def _build(item: Item) -> ir.Operation:
 
 
 def _covers(known: State, state: State) -> bool:
-    return not any(bits & ~old for bits, old in zip(state, known))
+    return state is known or not any(bits & ~old for bits, old in zip(state, known))
 
 
 def _beside(a: Item, b: Item) -> tuple[Item, Item]:

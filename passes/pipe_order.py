@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import or_
 
 from mlir import ir
 
@@ -143,10 +144,11 @@ class Program:
 
     def _item(self, op: ir.Operation) -> Item:
         low = len(self.instructions)
-        if any(len(region.blocks) for region in op.regions):
+        regions = op.regions
+        if len(regions) and any(len(region.blocks) for region in regions):
             control = Control(op, low)
             self.controls[op] = control
-            control.blocks = [self._block(region.blocks[0], control) for region in op.regions if len(region.blocks)]
+            control.blocks = [self._block(region.blocks[0], control) for region in regions if len(region.blocks)]
             control.high = len(self.instructions)
             if op.name == "scf.while" and control.blocks[0].high > low:
                 emit_error(op, "a while loop's condition must be scalar arithmetic, this one has instructions")
@@ -293,21 +295,22 @@ class Program:
 
     def step(self, item: Item, state: State) -> State:
         """The state after an item. Raises `Unordered`."""
-        if isinstance(item, Instruction):
+        kind = type(item)
+        if kind is Item:
+            return state
+        if kind is Instruction:
             earlier = state[item.pipe] & item.conflicts
             if earlier:
                 raise Unordered(earlier, item)
-            return tuple(a | b for a, b in zip(state, item.leaves))
-        if isinstance(item, Barrier):
+            return tuple(map(or_, state, item.leaves))
+        if kind is Barrier:
             if item.pipe == "ALL":
                 return self.start()
             pipe = PIPES.index(item.pipe)
             return _replaced(state, pipe, state[pipe] & ~self.of_pipe[pipe])
-        if isinstance(item, Flag):
+        if kind is Flag:
             return self._wait(item, state) if item.is_wait else state
-        if isinstance(item, Control):
-            return self._control(item, state)
-        return state
+        return self._control(item, state)
 
     def walk(self, block: Block, state: State) -> State:
         for item in block.items:
@@ -396,7 +399,7 @@ class Program:
 
 
 def joined(a: State, b: State) -> State:
-    return tuple(x | y for x, y in zip(a, b))
+    return tuple(map(or_, a, b))
 
 
 def _replaced(state: State, pipe: int, bits: int) -> State:

@@ -377,14 +377,23 @@ class _Run:
                 for inner in _ops_below(op, element.anchor):
                     self.elements(element.elements, inner)
             elif isinstance(element, OurPass):
-                self.step(element.name, op, functools.partial(element.instance.run, op, self.remarks), PassFailure)
+                action = functools.partial(element.instance.run, op, self.remarks)
+                self.step(element.name, op, action, PassFailure, find_pass(element.name).touches)
             else:
                 manager = PassManager.parse(f"{op.name}({element})")
                 manager.enable_verifier(self.verify_each)
                 self.step(element.name, op, functools.partial(manager.run, op), ir.MLIRError)
 
-    def step(self, name: str, op: ir.Operation, action: Callable[[], None], failure: type[Exception]) -> None:
-        """Runs a pass and verifies the IR; `failure` is what the pass raises after it has emitted what is wrong."""
+    def step(
+        self,
+        name: str,
+        op: ir.Operation,
+        action: Callable[[], None],
+        failure: type[Exception],
+        touches: tuple[str, ...] | None = None,
+    ) -> None:
+        """Runs a pass and verifies the IR; `failure` is what the pass raises after it has emitted what is wrong, `touches`
+        the ops that it may have changed."""
         self.remarks.pass_name = name
         position = resolve(op.location)
         start = time.perf_counter()
@@ -400,7 +409,7 @@ class _Run:
         self.timing.add(name, time.perf_counter() - start)
         if not errors and self.verify_each:
             note = Diagnostic("note", f"the IR is invalid after pass '{name}'", position)
-            errors = [replace(error, notes=(*error.notes, note)) for error in _verification_errors(op)]
+            errors = [replace(error, notes=(*error.notes, note)) for error in _verification_errors(op, touches)]
         if self.print_after is not None:
             self.print_after(f"{name} Failed" if errors else name, op)
         if errors:
@@ -412,13 +421,13 @@ def _file_of(name: str) -> str:
     return "" if info is None else info.file
 
 
-def _verification_errors(op: ir.Operation) -> list[Diagnostic]:
+def _verification_errors(op: ir.Operation, names: tuple[str, ...] | None) -> list[Diagnostic]:
     with collect(op.context, only_errors=True) as errors:
         try:
             op.verify()
         except ir.MLIRError:
             return errors
-        jascend.dialect.verify(op)
+        jascend.dialect.verify(op, names)
     return errors
 
 

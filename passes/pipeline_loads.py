@@ -44,6 +44,7 @@ from mlir.dialects import arith, scf
 
 from jascend.backends.ascend.targets import TARGETS, costs
 from jascend.dialect.ascendc import constant_index
+from jascend.dialect.elements import type_name
 
 from .builder import Builder, name_of
 from .diagnostics import PassFailure, emit_error
@@ -82,7 +83,7 @@ class PipelineLoads:
                 self.pipeline(loop, model, remarks)
 
     def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> None:
-        loads = [op for op in _body(loop) if op.name in _LOADS and _can_move(op, loop)]
+        loads = _movable(loop)
         if not loads or _trips(loop) <= 1:
             return
         copy = sum(map(model.copy_cycles, loads))
@@ -125,17 +126,17 @@ def _all_ops(op: ir.Operation) -> Iterator[ir.Operation]:
                 yield from _all_ops(inner.operation)
 
 
-def _can_move(load: ir.Operation, loop: ir.Operation) -> bool:
-    """Whether a load can be made before the iteration that it belongs to. One that a loop inside carries stays."""
-    if _slice(load, loop) is None or any(use.owner.operation.name == "scf.for" for use in load.results[0].uses):
-        return False
-    memory = load.operands[0]
-    for op in _all_ops(loop):
+def _movable(loop: ir.Operation) -> list[ir.Operation]:
+    """The loads that can be made before the iteration that they belong to. One that a loop inside carries stays."""
+    loads = [op for op in _body(loop) if op.name in _LOADS and _slice(op, loop) is not None]
+    loads = [op for op in loads if not any(use.owner.operation.name == "scf.for" for use in op.results[0].uses)]
+    written = set()
+    for op in _all_ops(loop) if loads else ():
         if op.name == "tile.sync_all":
-            return False
-        if op.name in _STORES and op.operands[_STORES[op.name]] == memory:
-            return False
-    return True
+            return []
+        if op.name in _STORES:
+            written.add(op.operands[_STORES[op.name]])
+    return [op for op in loads if op.operands[0] not in written]
 
 
 def _slice(load: ir.Operation, loop: ir.Operation) -> list[ir.Operation] | None:
@@ -209,7 +210,7 @@ class _Model:
 
 def _bytes(tile: ir.Value) -> float:
     shape = ir.RankedTensorType(tile.type)
-    return shape.get_dim_size(0) * _BYTES.get(str(shape.element_type), 1)
+    return shape.get_dim_size(0) * _BYTES.get(type_name(shape.element_type), 1)
 
 
 def _trips(loop: ir.Operation) -> float:
@@ -325,7 +326,7 @@ _KNOWN = {
 
 def _simplified(b: Builder, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> ir.Value | None:
     """The value of a scalar op on known numbers, or the other operand where it adds or subtracts nothing."""
-    if op.name not in _KNOWN or str(op.results[0].type) != "index":
+    if op.name not in _KNOWN or type_name(op.results[0].type) != "index":
         return None
     x, y = (values.get(operand, operand) for operand in op.operands)
     known_x, known_y = constant_index(x), constant_index(y)

@@ -76,13 +76,15 @@ class Option:
 
 @dataclass(frozen=True)
 class PassInfo:
-    """What is known of a pass: its flag, its documentation, its options, and how to make one."""
+    """What is known of a pass: its flag, its documentation, its options, and how to make one. `touches` are the ops that it
+    makes or changes, where it leaves all others as they are: only those of ours among them are verified anew."""
 
     name: str
     file: str
     doc: str
     options: tuple[Option, ...]
     factory: Callable[..., Any]
+    touches: tuple[str, ...] | None = None
 
     @property
     def summary(self) -> str:
@@ -109,8 +111,9 @@ def option(default: int | str | bool | float, doc: str) -> Any:
     return field(default=default, metadata={"doc": doc})
 
 
-def register_pass(name: str) -> Callable[[type], type]:
-    """Class decorator: makes a frozen dataclass with a method `run(module, remarks)` the pass `name`."""
+def register_pass(name: str, *, touches: tuple[str, ...] | None = None) -> Callable[[type], type]:
+    """Class decorator: makes a frozen dataclass with a method `run(module, remarks)` the pass `name`; `touches` as in
+    `PassInfo`."""
 
     def register(cls: type) -> type:
         if not (dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen):
@@ -118,7 +121,7 @@ def register_pass(name: str) -> Callable[[type], type]:
         if not callable(getattr(cls, "run", None)):
             raise TypeError(f"pass '{name}': {cls.__name__} has no method run(module, remarks)")
         module = sys.modules[cls.__module__]
-        _add(PassInfo(name, _file_of(module), module.__doc__ or "", _options(name, cls), cls))
+        _add(PassInfo(name, _file_of(module), module.__doc__ or "", _options(name, cls), cls, touches))
         cls.name = name
         return cls
 

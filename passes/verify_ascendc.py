@@ -34,6 +34,7 @@ from jascend.backends.ascend.instructions import ANY, instructions
 from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
+from jascend.dialect.elements import element_name
 
 from .accesses import Access, accesses, is_unified_buffer, may_coincide
 from .diagnostics import PassFailure, emit_error
@@ -46,7 +47,7 @@ _LOOPS = ("scf.for", "scf.while")
 _Flag = tuple[str, int]
 
 
-@register_pass("verify-ascendc")
+@register_pass("verify-ascendc", touches=())
 @dataclass(frozen=True)
 class VerifyAscendc:
     target: str = option("ascend910b", "the product whose rules hold")
@@ -70,7 +71,7 @@ def _verify(kernel: ir.Operation, target: Target) -> bool:
         sound = False
         emit_error(op, f"'{op.name}' op {rule}")
 
-    for op in list(_ops(kernel)):
+    for op in _ops(kernel):
         for rule in _broken_rules(op, target):
             broken(op, rule)
     flags = _Flags(broken)
@@ -79,19 +80,22 @@ def _verify(kernel: ir.Operation, target: Target) -> bool:
     return sound
 
 
-def _ops(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _ops(inner.operation)
+def _ops(kernel: ir.Operation) -> list[ir.Operation]:
+    """All ops of `ascendc` in a kernel."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in ASCENDC.by_name:
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _broken_rules(op: ir.Operation, target: Target) -> Iterator[str]:
     """What an op of `ascendc` breaks."""
-    definition = ASCENDC.by_name.get(op.name)
-    if definition is None:
-        return
+    definition = ASCENDC.by_name[op.name]
     if definition.name == "local_tensor":
         yield from _place(op, target)
         return
@@ -141,7 +145,7 @@ def _elements(op: ir.Operation, name: str, target: Target) -> Iterator[str]:
 
 
 def _element(buffer: ir.Value) -> str:
-    return str(ir.MemRefType(buffer.type).element_type)
+    return element_name(buffer)
 
 
 # -- copies between global memory and the unified buffer --------------------------------------------------------------
@@ -217,7 +221,7 @@ class _Flags:
             op = view.operation
             if op.name in ("ascendc.set_flag", "ascendc.wait_flag"):
                 self.flag(op)
-            elif any(len(region.blocks) for region in op.regions):
+            elif len(op.regions):
                 self.control(op)
 
     def flag(self, op: ir.Operation) -> None:

@@ -134,16 +134,16 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
     kernels = [op.operation for op in module.body.operations if KERNEL in op.operation.attributes]
     last = max((len(candidates(kernel)) for kernel in kernels), default=1) - 1
     for candidate in range(last + 1):
-        remarks = Remarks()
+        remarks, stages = Remarks(), {}
         try:
             lowered = module
             for stage, pipeline in _kernel_stages(target.name, candidate).items():
-                lowered = run_pipeline(lowered, pipeline, remarks=remarks)
-                compiled.stages[stage] = str(lowered)
+                lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=remarks)
         except PipelineError as error:
             if error.pass_name != "allocate-ub" or candidate == last:
                 raise
         else:
+            compiled.stages |= {stage: str(module) for stage, module in stages.items()}
             compiled.remarks.records += remarks.records
             return lowered
     raise AssertionError("the last candidate returns or raises")

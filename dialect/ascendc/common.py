@@ -6,6 +6,7 @@ from jascend.backends.ascend.instructions import ANY
 from mlir import ir
 
 from ..definition import Operand, VerifyError
+from ..elements import element_name, type_name
 
 BLOCK = 32  # bytes: the unit of UB addresses and of DataCopy
 REPEAT = 256  # bytes a vector instruction handles in one repeat
@@ -25,7 +26,7 @@ _BITS = {
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element of a buffer."""
-    bits = _BITS[str(element)]
+    bits = _BITS[type_name(element)]
     if bits % 8:
         raise ValueError(f"two elements {element} share a byte")
     return bits // 8
@@ -33,7 +34,7 @@ def element_bytes(element: ir.Type) -> int:
 
 def bytes_of(count: int, element: ir.Type) -> int:
     """Bytes of so many elements of a buffer."""
-    return count * _BITS[str(element)] // 8
+    return count * _BITS[type_name(element)] // 8
 
 
 def element_bytes_of(buffer: ir.Value) -> int:
@@ -59,7 +60,7 @@ def buffer_bytes(buffer: ir.Value) -> int:
 
 
 def element_of(value: ir.Value) -> str:
-    return str(ir.MemRefType(value.type).element_type)
+    return element_name(value)
 
 
 def space_of(value: ir.Value) -> str:

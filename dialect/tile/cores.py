@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
+from ..elements import type_name
 
 _BLOCK = 32  # bytes
 _BYTES = {"f32": 4, "i32": 4, "ui32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1}
@@ -17,7 +18,7 @@ def _verify_block_rows(op) -> None:
 
 def _verify_workspace(op) -> None:
     memory = ir.MemRefType(op.memory.type)
-    element = str(memory.element_type)
+    element = type_name(memory.element_type)
     if op.elements < 1 or op.elements * _BYTES.get(element, 0) % _BLOCK:
         raise VerifyError(f"'elements' must fill whole blocks of {_BLOCK} bytes, got {op.elements} of {element}")
     dynamic = ir.ShapedType.get_dynamic_size()

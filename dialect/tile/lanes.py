@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
-from .common import element_of, length_of, same_element
+from ..elements import element_name
+from .common import length_of, same_element
 
 _BLOCKS = {"f32": 8, "i32": 8, "f16": 16, "bf16": 16, "i16": 16}  # elements of a 32-byte block
 _BROADCAST = 8  # elements that Brcb takes at a time
@@ -16,7 +17,7 @@ def _result(op, length: int, why: str) -> None:
 
 
 def _verify_broadcast(op) -> None:
-    count, element = length_of(op.x), str(element_of(op.x))
+    count, element = length_of(op.x), element_name(op.x)
     block = _BLOCKS.get(element)
     if block is None:
         raise VerifyError(f"elements {' or '.join(_BLOCKS)} can be broadcast, got {element}")
@@ -26,7 +27,7 @@ def _verify_broadcast(op) -> None:
 
 
 def _verify_repeat(op) -> None:
-    count, block = length_of(op.x), _BLOCKS.get(str(element_of(op.x)))
+    count, block = length_of(op.x), _BLOCKS.get(element_name(op.x))
     if block is None or op.group < 1 or op.group % block or count % op.group:
         raise VerifyError(f"'group' must be a multiple of 32 bytes that divides {op.x.type}, got {op.group}")
     same_element(op.x, "x", op.value, "value")
@@ -44,7 +45,7 @@ def _verify_take(op) -> None:
 
 
 def _verify_spread(op) -> None:
-    length, block = length_of(op.x), _BLOCKS.get(str(element_of(op.x)))
+    length, block = length_of(op.x), _BLOCKS.get(element_name(op.x))
     if block is None or op.group < 1 or op.group % block or op.width % block:
         raise VerifyError(f"'group' and 'width' must be multiples of 32 bytes, got {op.group} and {op.width}")
     if length % op.group:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
-from .common import element_of, length_of, same_element
+from ..elements import element_name
+from .common import length_of, same_element
 
 _BYTES = {
     "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1,
@@ -25,18 +26,18 @@ def _verify_store(op) -> None:
 
 
 def _verify_copy(op, memory: str, verb: str) -> None:
-    length, held = length_of(op.value), str(element_of(getattr(op, memory)))
+    length, held = length_of(op.value), element_name(getattr(op, memory))
     if held not in COPIED_AS:
         same_element(getattr(op, memory), memory, op.value, "value")
         return
     element, lanes = COPIED_AS[held]
-    if str(element_of(op.value)) != element or length % lanes:
+    if element_name(op.value) != element or length % lanes:
         multiple = f" a multiple of {lanes}" if lanes > 1 else ""
         raise VerifyError(f"elements {held} are {verb}{multiple} {element}, got {op.value.type}")
 
 
 def _rows(op) -> None:
-    length, element = length_of(op.value), str(element_of(op.value))
+    length, element = length_of(op.value), element_name(op.value)
     if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
         raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
     if op.pitch * _BYTES.get(element, 0) % _BLOCK:

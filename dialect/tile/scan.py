@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
+from ..elements import element_name
 from .common import element_of, length_of
 
 BLOCK = 8  # float32 elements of 32 bytes
@@ -12,7 +13,7 @@ NARROW = ("i8", "i4", "f8E4M3FN", "f8E5M2", "f4E2M1FN", "ui8")
 
 def _verify_cumsum(op) -> None:
     length, group = length_of(op.x), op.group
-    if str(element_of(op.x)) != "f32":
+    if element_name(op.x) != "f32":
         raise VerifyError(f"'x' must have elements f32, got {element_of(op.x)}")
     if op.value.type != op.x.type:
         raise VerifyError(f"'value' must be {op.x.type}, got {op.value.type}")
@@ -24,9 +25,9 @@ def _verify_cumsum(op) -> None:
 
 def _verify_quantize(op) -> None:
     length = length_of(op.x)
-    if str(element_of(op.x)) != "f32":
+    if element_name(op.x) != "f32":
         raise VerifyError(f"'x' must have elements f32, got {element_of(op.x)}")
-    if str(element_of(op.value)) not in NARROW:
+    if element_name(op.value) not in NARROW:
         raise VerifyError(f"'value' must have elements {' or '.join(NARROW)}, got {element_of(op.value)}")
     if length_of(op.value) != length:
         raise VerifyError(f"'value' must have {length} elements, got {length_of(op.value)}")

@@ -6,6 +6,7 @@ A sorted list is a tile of pairs: each takes two float32 lanes, its score and th
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
+from ..elements import element_name
 from .common import element_of, length_of
 
 MAX_LIST = 4095  # pairs of one list that a merge can take
@@ -17,7 +18,7 @@ _NARROW = ("f16", "bf16", "i16")
 
 def _elements(op, allowed: tuple[str, ...], *names: str) -> None:
     for name in names:
-        if str(element_of(getattr(op, name))) not in allowed:
+        if element_name(getattr(op, name)) not in allowed:
             raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}")
 
 
@@ -75,7 +76,7 @@ def _verify_unpack(op) -> None:
 def _verify_compress(op) -> None:
     if length_of(op.x) != length_of(op.mask):
         raise VerifyError(f"'x' has {length_of(op.x)} elements, 'mask' {length_of(op.mask)}")
-    if str(element_of(op.mask)) != "i1":
+    if element_name(op.mask) != "i1":
         raise VerifyError(f"'mask' must have elements i1, got {element_of(op.mask)}")
     _elements(op, _WIDE + _NARROW, "x")
     if op.value.type != op.x.type:
@@ -85,14 +86,14 @@ def _verify_compress(op) -> None:
 def _verify_gather(op) -> None:
     _elements(op, _WIDE + _NARROW, "x")
     _elements(op, ("i32",), "indices")
-    _elements(op, (str(element_of(op.x)),), "value")
+    _elements(op, (element_name(op.x),), "value")
     _lanes(op, "value", length_of(op.indices), "one an index")
 
 
 def _verify_scatter(op) -> None:
     _elements(op, _WIDE + _NARROW, "x")
     _elements(op, ("i32",), "indices")
-    _elements(op, (str(element_of(op.x)),), "into")
+    _elements(op, (element_name(op.x),), "into")
     _lanes(op, "indices", length_of(op.x), "one an element of 'x'")
     if op.value.type != op.into.type:
         raise VerifyError(f"'value' must be {op.into.type}, got {op.value.type}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
+from ..elements import element_name
 from .common import element_of, length_of, same_element
 
 
@@ -23,7 +24,7 @@ def _verify_extract(op) -> None:
 
 def _verify_iota(op) -> None:
     length_of(op.value)
-    if str(element_of(op.value)) not in ("f32", "i32"):
+    if element_name(op.value) not in ("f32", "i32"):
         raise VerifyError(f"a ramp has elements f32 or i32, got {element_of(op.value)}")
 
 

@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.backends.ascend.instructions import instructions
+from jascend.dialect.elements import element_name
 
 from .lowering import Lowering, element_of, length_of, lowers
 from .vector import SHIFTS, all_ones
@@ -58,7 +59,7 @@ def compare(low: Lowering, op: ir.Operation) -> None:
     a, b = op.operands
     predicate = arith.CmpIPredicate(op.attributes["predicate"].value).name
     mode, inverted = _PREDICATES.get(predicate), False
-    if mode is None or str(element_of(a)) != "i32":
+    if mode is None or element_name(a) != "i32":
         low.refuse(op, f"comparison '{predicate}' of {element_of(a)} tiles has no counterpart in the Ascend C API")
     modes = instructions(low.target).comparisons["i32"]
     if mode not in modes:

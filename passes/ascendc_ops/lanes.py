@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect.ascendc import element_bytes_of
+from jascend.dialect.elements import type_name
 
 from . import carried
 from .lowering import Lowering, element_of, length_of, lowers
@@ -111,7 +112,7 @@ def _filled_up(low: Lowering, x: ir.Value, count: int) -> ir.Value:
     zero = arith.constant(element, _attribute(element, 0.0), loc=low.b.loc())
     low.emit("Duplicate", filled, zero)
     start = low.view(filled, 0, length_of(x))
-    if str(element) == "bf16":
+    if type_name(element) == "bf16":
         low.refuse(x.owner, "a broadcast of bf16 takes a multiple of 8 elements")
     low.emit("Adds", start, x, zero)
     return filled

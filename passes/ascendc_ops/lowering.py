@@ -8,6 +8,7 @@ from mlir import ir
 
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import ASCENDC
+from jascend.dialect.elements import type_name
 
 from ..builder import COMMENT, Builder, name_of
 from ..diagnostics import emit_error
@@ -46,6 +47,7 @@ class Lowering:
         self.blocks: dict[ir.Value, ir.Value] = {}  # for a broadcast, a 32-byte block for each element
         self.bodies: dict[ir.Value, ir.Block] = {}  # for a tile that a loop carries, its body
         self.inserted: set[ir.Value] = set()  # tiles that are made in their place in another one
+        self.ramps: dict[tuple[ir.Block, int], ir.Value] = {}  # of i32, the first one of a length in a block
         self.places: dict[ir.Operation, object] = {}  # of the workspaces
 
     def function(self, kernel: ir.OpView) -> None:
@@ -56,7 +58,9 @@ class Lowering:
         self, block: ir.Block, apart_from: ir.Operation | None = None, finish: Callable[[], None] | None = None
     ) -> None:
         """Lowers the ops of a block in order, finishes, then removes what has become dead."""
-        ops = [op.operation for op in block.operations if apart_from is None or op.operation != apart_from]
+        ops = [op.operation for op in block.operations]
+        if apart_from is not None:
+            ops.remove(apart_from)
         for op in ops:
             with ir.InsertionPoint(op):
                 self.operation(op)
@@ -68,11 +72,12 @@ class Lowering:
                 op.erase()
 
     def is_replaced(self, op: ir.Operation) -> bool:
-        dead_size = op.name == "memref.dim" and not any(True for _ in op.results[0].uses)
-        return dead_size or op.name.startswith("tile.") or any(map(is_tile, op.results))
+        if op.name == "memref.dim":
+            return not any(True for _ in op.results[0].uses)
+        return op.name.startswith("tile.") or any(map(is_tile, op.results))
 
     def operation(self, op: ir.Operation) -> None:
-        if any(len(region.blocks) for region in op.regions):
+        if len(op.regions) and any(len(region.blocks) for region in op.regions):
             ahead = turns.loaded_ahead(op)
             if ahead:
                 op = turns.take_turns(self, op, ahead)
@@ -152,7 +157,7 @@ class Lowering:
 def storage(tile: ir.Value) -> tuple[int, ir.Type]:
     """Elements of the buffer of a tile, and their type. A mask is packed, one bit an element."""
     length, element = length_of(tile), element_of(tile)
-    if str(element) == "i1":
+    if type_name(element) == "i1":
         return length // 8, ir.IntegerType.get_unsigned(8)
     return length, element
 

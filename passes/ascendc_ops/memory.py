@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect.ascendc import buffer_bytes, constant_index, element_bytes_of
+from jascend.dialect.elements import element_name, type_name
 from jascend.dialect.tile.memory import COPIED_AS
 
 from .lowering import Lowering, element_of, length_of, lowers
@@ -29,7 +30,7 @@ def load(low: Lowering, op: ir.Operation) -> None:
 
 def _in_lanes(low: Lowering, view, memory: ir.Value) -> list[ir.Value]:
     """Offset and count of a copy, in lanes of its tile."""
-    _, lanes = COPIED_AS.get(str(element_of(memory)), ("", 1))
+    _, lanes = COPIED_AS.get(element_name(memory), ("", 1))
     return [_times(low, view.offset, lanes), _times(low, view.count, lanes)]
 
 
@@ -42,7 +43,7 @@ def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
     short = low.b.cmpi("slt", count, low.b.index(length))
-    if str(element) == "i8" and not pad:  # bytes are filled four at a time
+    if type_name(element) == "i8" and not pad:  # bytes are filled four at a time
         dst, element = low.view(dst, 0, length // 4, low.b.i32_type), low.b.i32_type
 
     def fill():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from mlir import ir
 
 from jascend.backends.ascend.instructions import instructions
+from jascend.dialect.elements import element_name
 
-from .lowering import Lowering, element_of, length_of, lowers
+from .lowering import Lowering, length_of, lowers
 
 _EIGHT_BITS = {"f8E4M3FN": "CAST_RINT", "f8E5M2": "CAST_RINT", "ui8": "CAST_ROUND"}
 _LIMITS = {"i8": (-128.0, 127.0), "i4": (-8.0, 7.0)}
@@ -14,7 +15,7 @@ _LIMITS = {"i8": (-128.0, 127.0), "i4": (-8.0, 7.0)}
 
 @lowers("tile.quantize")
 def quantize(low: Lowering, op: ir.Operation) -> None:
-    form = str(element_of(op.results[0]))
+    form = element_name(op.results[0])
     x = low.of(op.operands[0])
     if form in _LIMITS:
         _integers(low, low.result(op), x, *_LIMITS[form])

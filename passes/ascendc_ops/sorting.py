@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.backends.ascend.instructions import instructions
+from jascend.dialect.elements import type_name
 
 from . import carried
 from .lowering import Lowering, element_of, length_of, lowers
@@ -85,7 +86,7 @@ def compress(low: Lowering, op: ir.Operation) -> None:
 
 def _byte_offsets(low: Lowering, indices: ir.Value, element: ir.Type) -> ir.Value:
     offsets = low.buffer(length_of(indices), low.b.i32_type, "offsets")
-    width = {"f32": 2, "i32": 2}.get(str(element), 1)  # log2 of the bytes
+    width = {"f32": 2, "i32": 2}.get(type_name(element), 1)  # log2 of the bytes
     low.emit("ShiftLeft", offsets, low.of(indices), low.b.i32(width))
     return offsets
 
@@ -109,12 +110,8 @@ def _ramp(low: Lowering, op: ir.Operation, count: int) -> ir.Value:
     """The buffer of a ramp in int32: one that is there at `op`, or a new one."""
     around = op
     while around.name != "func.func":
-        for view in around.block.operations:
-            other = view.operation
-            if other == around:
-                break
-            if other.name == "tile.iota" and str(other.results[0].type) == f"tensor<{count}xi32>":
-                return low.of(other.results[0])
+        if (around.block, count) in low.ramps:
+            return low.ramps[around.block, count]
         around = around.parent.operation
     ramp = low.buffer(count, low.b.i32_type, "ramp")
     write_ramp(low, ramp)

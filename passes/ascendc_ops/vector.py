@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.elements import element_name, type_name
+
 from ..builder import name_of
 from .lanes import strided
 from .lowering import Lowering, element_of, is_tile, length_of, lowers
@@ -63,10 +65,10 @@ def _splat(low: Lowering, op: ir.Operation, scalar: ir.Value) -> None:
     users = [use.owner.operation for use in value.uses if not _takes_scalar(use.owner, use.operand_number)]
     if not users:
         return
-    if str(element_of(value)) == "i1":
+    if element_name(value) == "i1":
         low.refuse(users[0], f"'{users[0].name}' with a mask that is the same in all lanes is not lowered")
     result = low.result(op, name_of(value) or _constant_name(scalar))
-    if str(element_of(value)) in _BYTES:  # filled four at a time
+    if element_name(value) in _BYTES:  # filled four at a time
         if _constant_name(scalar) != "zeros":
             low.refuse(op, f"a tile of {element_of(value)} is filled with zeros only")
         result, scalar = low.view(result, 0, length_of(result) // 4, low.b.i32_type), low.b.i32(0)
@@ -89,7 +91,7 @@ def _takes_scalar(user: ir.Operation, position: int) -> bool:
     """Whether an op has a form that takes this operand as a scalar. The other operand must be a tile of its own."""
     user = user.operation
     operands = list(user.operands)
-    element = str(element_of(operands[position]))
+    element = element_name(operands[position])
     if user.name == "arith.xori":
         return all_ones(operands[position]) and not all_ones(operands[1 - position])
     if element not in _SCALARS:
@@ -138,7 +140,7 @@ def binary(low: Lowering, op: ir.Operation) -> None:
         _divide_a_splat(low, op)
         return
     element = element_of(b)
-    if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or str(element) not in _SCALARS:
+    if b not in low.splats or (api not in _WITH_SCALAR and api != "Sub") or type_name(element) not in _SCALARS:
         low.emit(api, low.result(op), low.of(a), low.of(b))
         return
     scalar = low.splats[b]
@@ -182,7 +184,7 @@ def negate(low: Lowering, op: ir.Operation) -> None:
 @lowers(*_CASTS)
 def cast(low: Lowering, op: ir.Operation) -> None:
     x = low.of(op.operands[0])
-    exact = op.name == "arith.sitofp" and str(element_of(x)) in ("i16", "i8")
+    exact = op.name == "arith.sitofp" and element_name(x) in ("i16", "i8")
     low.emit("Cast", low.result(op), x, round_mode="CAST_NONE" if exact else _CASTS[op.name])
 
 
@@ -208,7 +210,7 @@ def select(low: Lowering, op: ir.Operation) -> None:
     mask, a, b = op.operands
     if not is_tile(mask):
         low.refuse(op, "'arith.select' of whole tiles by one condition is not lowered: use 'scf.if'")
-    if b in low.splats and str(element_of(b)) == "f32":
+    if b in low.splats and element_name(b) == "f32":
         low.emit("SelectScalar", low.result(op), low.of(mask), low.of(a), low.splats[b])
     else:
         low.emit("Select", low.result(op), low.of(mask), low.of(a), low.of(b))
@@ -219,7 +221,10 @@ def select(low: Lowering, op: ir.Operation) -> None:
 
 @lowers("tile.iota")
 def iota(low: Lowering, op: ir.Operation) -> None:
-    write_ramp(low, low.result(op))
+    ramp = low.result(op)
+    write_ramp(low, ramp)
+    if element_name(ramp) == "i32":
+        low.ramps.setdefault((op.block, length_of(ramp)), ramp)
 
 
 def write_ramp(low: Lowering, dst: ir.Value) -> None:

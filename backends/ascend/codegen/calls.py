@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from jascend.dialect.ascendc import buffer_bytes, buffer_length, element_bytes_of
+from jascend.dialect.elements import element_name, type_name
 from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
 
@@ -29,7 +30,7 @@ def gm_type(element: ir.Type) -> str:
     """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside. Nor do they with 64-bit integers,
     which are pairs of words, and with truth values, which are bytes."""
     held = {"bf16": "uint16_t", "f16": "uint16_t", "i64": "int32_t", "i1": "int8_t"}
-    return held.get(str(element)) or STORAGE[str(element)]
+    return held.get(type_name(element)) or STORAGE[type_name(element)]
 
 
 CALLS: dict[str, Callable[[Emitter, ir.Operation], None]] = {}
@@ -48,7 +49,7 @@ def prints(*names: str) -> Callable:
 def bits(out: Emitter, buffer: ir.Value) -> str:
     """A buffer of 16-bit floats as the bit patterns that copies and fills handle."""
     name = out.text(buffer)
-    is_half = str(ir.MemRefType(buffer.type).element_type) in ("bf16", "f16")
+    is_half = element_name(buffer) in ("bf16", "f16")
     return f"{name}.ReinterpretCast<uint16_t>()" if is_half else name
 
 
@@ -61,7 +62,7 @@ def view(out: Emitter, op: ir.Operation) -> None:
     part, offset = out.text(source), out.text(op.opview.offset)
     if offset != "0":
         part += f"[{offset}]"
-    before, after = (STORAGE[str(ir.MemRefType(x.type).element_type)] for x in (source, value))
+    before, after = (STORAGE[element_name(x)] for x in (source, value))
     if after != before:
         part += f".ReinterpretCast<{after}>()"
     out.values[value] = Expr(part, reads=out.values[op.opview.offset].reads)
@@ -140,13 +141,13 @@ def _padding(element: ir.Type, pad: float) -> str:
         else ir.IntegerAttr.get(element, int(pad))
     )
     text = scalars.constant(attribute).text
-    return f"static_cast<{STORAGE[str(element)]}>({text})" if str(element) in ("i8", "i16") else text
+    return f"static_cast<{STORAGE[type_name(element)]}>({text})" if type_name(element) in ("i8", "i16") else text
 
 
 @prints("copy_out")
 def copy_out(out: Emitter, op: ir.Operation) -> None:
     view = op.opview
-    if str(ir.MemRefType(view.src.type).element_type) in ("i4", "f4E2M1FN"):  # two a byte
+    if element_name(view.src) in ("i4", "f4E2M1FN"):  # two a byte
         dst = f"{out.text(view.dst)}[({out.text(view.offset)}) / 2]"
         count = f"static_cast<uint32_t>(({out.text(view.count)}) / 2)"
     else:
@@ -165,13 +166,13 @@ def duplicate(out: Emitter, op: ir.Operation) -> None:
 
 def scalar_of(out: Emitter, scalar: ir.Value) -> str:
     """A scalar where the API deduces the element type from it."""
-    return f"static_cast<int16_t>({out.text(scalar)})" if str(scalar.type) == "i16" else out.text(scalar)
+    return f"static_cast<int16_t>({out.text(scalar)})" if type_name(scalar.type) == "i16" else out.text(scalar)
 
 
 @prints("create_vec_index")
 def create_vec_index(out: Emitter, op: ir.Operation) -> None:
     (dst,) = op.operands
-    element = STORAGE[str(ir.MemRefType(dst.type).element_type)]
+    element = STORAGE[element_name(dst)]
     zero = "0.0f" if element == "float" else "0"
     out.put(f"CreateVecIndex<{element}>({out.text(dst)}, {zero}, {out.length(dst)});")
 
@@ -189,7 +190,7 @@ _NARROW = {"f8E4M3FN": "fp8_e4m3fn_t", "f8E5M2": "fp8_e5m2_t", "i4": "int4b_t"}
 
 def _cast_operand(out: Emitter, buffer: ir.Value, other: ir.Value) -> str:
     """Bytes of a narrow format as elements of it; bytes that come from float are HiFloat8."""
-    element, opposite = (str(ir.MemRefType(x.type).element_type) for x in (buffer, other))
+    element, opposite = (element_name(x) for x in (buffer, other))
     narrow = "hifloat8_t" if (element, opposite) == ("ui8", "f32") else _NARROW.get(element)
     return f"{out.text(buffer)}.ReinterpretCast<{narrow}>()" if narrow else out.text(buffer)
 
@@ -235,7 +236,7 @@ def bitwise(out: Emitter, op: ir.Operation) -> None:
 def selection(out: Emitter, op: ir.Operation) -> None:
     mode = "VSEL_TENSOR_SCALAR_MODE" if op.name.endswith("_scalar") else "VSEL_TENSOR_TENSOR_MODE"
     dst, mask, a, b = op.operands
-    moved = {"i32": "float", "bf16": "half", "i16": "half"}.get(str(ir.MemRefType(dst.type).element_type))
+    moved = {"i32": "float", "bf16": "half", "i16": "half"}.get(element_name(dst))
 
     def text(value: ir.Value) -> str:
         """The API has float and half; of other types it moves the bits."""
@@ -311,7 +312,7 @@ def gather_mask(out: Emitter, op: ir.Operation) -> None:
 @prints("gather_pattern")
 def gather_pattern(out: Emitter, op: ir.Operation) -> None:
     dst, src = op.operands
-    to, of = (STORAGE[str(ir.MemRefType(buffer.type).element_type)] for buffer in (dst, src))
+    to, of = (STORAGE[element_name(buffer)] for buffer in (dst, src))
     source = out.text(src) if to == of else f"{out.text(src)}.ReinterpretCast<{to}>()"
     out.put(f"GatherByPattern({out.text(dst)}, {source}, {op.opview.pattern}, {out.length(src)});")
 

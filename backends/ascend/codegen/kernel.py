@@ -14,6 +14,7 @@ from pathlib import PurePath
 from mlir import ir
 
 from jascend.dialect.ascendc import buffer_bytes, buffer_length
+from jascend.dialect.elements import element_name, type_name
 from jascend.passes.ascendc_ops.cores import ALL_CORES, PARTS, WORKSPACE
 from jascend.passes.builder import COMMENT, name_of
 from jascend.passes.diagnostics import PassFailure, emit_error, resolve
@@ -111,7 +112,7 @@ class Emitter:
         for argument in block.arguments:
             parameter = self.fresh(name_of(argument) or f"arg{argument.arg_number}")
             element = ir.MemRefType(argument.type).element_type
-            self.parameters.append(Parameter(parameter, _DTYPES[str(element)]))
+            self.parameters.append(Parameter(parameter, _DTYPES[type_name(element)]))
             element = gm_type(element)
             view = self.fresh(f"{parameter}Gm")
             self.values[argument] = variable(view)
@@ -168,7 +169,7 @@ class Emitter:
         """Named index constants become constants of the file."""
         for op in block.operations:
             name = name_of(op.results[0]) if op.operation.name == "arith.constant" else None
-            if name is not None and str(op.results[0].type) == "index":
+            if name is not None and type_name(op.results[0].type) == "index":
                 label = "k" + camel(name)[0].upper() + camel(name)[1:]
                 value = op.attributes["value"].value
                 self.constants.setdefault(label, value)
@@ -193,7 +194,7 @@ class Emitter:
             if op.name != "ascendc.local_tensor":
                 continue
             buffer = op.results[0]
-            element = STORAGE[str(ir.MemRefType(buffer.type).element_type)]
+            element = STORAGE[element_name(buffer)]
             length = min(buffer_length(buffer), buffer_bytes(buffer))  # two 4-bit elements a byte
             key = (op.attributes["name_hint"].value, element, length, op.attributes["offset"].value)
             if key not in declared:
@@ -269,9 +270,9 @@ class Emitter:
             self.values[result] = self.declare(ctype(result.type), name or "value", value.text)
 
     def constant(self, attribute: ir.Attribute) -> Expr:
-        if str(attribute.type) == "index" and attribute.value >= 64:
+        if type_name(attribute.type) == "index" and attribute.value >= 64:
             return Expr(self.count(attribute.value))
-        if isinstance(attribute, ir.FloatAttr) and str(attribute.type) == "f32" and attribute.value == float("-inf"):
+        if isinstance(attribute, ir.FloatAttr) and type_name(attribute.type) == "f32" and attribute.value == float("-inf"):
             self.uses_neg_inf = True
             return Expr("negInf")
         return scalars.constant(attribute)

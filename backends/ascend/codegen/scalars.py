@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.elements import type_name
+
 # Binding strength of C++ operators, for parentheses: higher binds tighter.
 _ATOM, _UNARY, _MUL, _ADD, _SHIFT, _COMPARE, _EQUAL, _AND, _XOR, _OR, _LAND, _LOR, _TERNARY = range(13, 0, -1)
 
@@ -41,14 +43,14 @@ def variable(name: str) -> Expr:
 
 def ctype(type_: ir.Type) -> str:
     """The C++ type of a scalar. Indices are 64-bit: rows times columns can exceed 32 bits."""
-    return {"f32": "float", "i32": "int32_t", "index": "int64_t", "i1": "bool"}[str(type_)]
+    return {"f32": "float", "i32": "int32_t", "index": "int64_t", "i1": "bool"}[type_name(type_)]
 
 
 def constant(attribute: ir.Attribute) -> Expr:
     if isinstance(attribute, ir.FloatAttr):
-        return _float_constant(attribute.value, str(attribute.type))
+        return _float_constant(attribute.value, type_name(attribute.type))
     value = attribute.value
-    if str(attribute.type) == "i1":
+    if type_name(attribute.type) == "i1":
         return Expr("true" if value else "false")
     text = f"0x{value:X}" if value >= 0xFFFF and value & (value + 1) == 0 or value == 0x7F800000 else str(value)
     return Expr(text, _UNARY if value < 0 else _ATOM)
@@ -102,7 +104,7 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
     if name == "arith.constant":
         return constant(op.attributes["value"])
     if name in _INFIX:
-        is_logical = str(op.results[0].type) == "i1"
+        is_logical = type_name(op.results[0].type) == "i1"
         if is_logical and name == "arith.xori" and operands[1].text == "true":
             return Expr(f"!{operands[0].inside(_UNARY)}", _UNARY, reads)
         symbol, strength = (_LOGICAL if is_logical else _INFIX)[name]
@@ -127,7 +129,7 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
     if name == "arith.negf":
         return Expr(f"-{operands[0].inside(_UNARY)}", _UNARY, reads)
     if name == "arith.bitcast":
-        helper = "FloatOfBits" if str(op.results[0].type) == "f32" else "BitsOfFloat"
+        helper = "FloatOfBits" if type_name(op.results[0].type) == "f32" else "BitsOfFloat"
         return Expr(f"{helper}({operands[0].text})", _ATOM, reads)
     if name in ("arith.fptosi", "arith.sitofp", "arith.index_cast"):
         text = operands[0].text
