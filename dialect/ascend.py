@@ -19,6 +19,28 @@ _DTYPES = {
 }  # fmt: skip
 _TARGETS = ("ascend910b", "ascend910_93", "ascend950")
 _TARGET = Attribute("target", "string", "the product whose limits hold; absent: the union of all", True, _TARGETS)
+_GATING = (
+    Attribute("k", "integer", "experts a token"),
+    Attribute("k_group", "integer", "groups to keep"),
+    Attribute("group_count", "integer", "divides E"),
+    Attribute("group_select_mode", "integer", "a group counts as 0: its largest score; 1: its two largest"),
+    Attribute("renorm", "integer", "0"),
+    Attribute("norm_type", "integer", "scores are 0: softmax; 1: sigmoid; 2: square root of softplus"),
+    Attribute("out_flag", "bool", "whether there is `out`"),
+    Attribute("routed_scaling_factor", "float", "factor of the weights"),
+    Attribute("eps", "float", "added to the sum of weights that divides them"),
+)
+_ROUTING = (
+    Attribute("expert_num", "integer", "E, at most 10240"),
+    Attribute("active_num", "integer", "most rows; -1 and 0: all. Has no effect on ascend950"),
+    Attribute("expert_capacity", "integer", "C, the rows of an expert with `drop_pad_mode` 1"),
+    Attribute("drop_pad_mode", "integer", "0: rows close together; 1: C rows for every expert"),
+    Attribute("expert_tokens_num_type", "integer", "0: running sum of the counts; 1: counts; 2: (expert, count)"),
+    Attribute("expert_tokens_num_flag", "bool", "whether there is `expert_tokens`"),
+    Attribute("quant_mode", "integer", "-1: none; 0 to 9, 11 to 17: see `jascend.moe_init_routing`"),
+    Attribute("active_expert_range", "int32 list", "[first, end); empty for all"),
+    Attribute("row_idx_type", "integer", "0: the row of each pair; 1: the pair of each row"),
+)
 
 
 def shaped(value: ir.Value | ir.Type | None) -> rules.Shaped | None:
@@ -88,6 +110,20 @@ def _verify_moe_gating_top_k(op) -> None:
         renorm=op.renorm, norm_type=op.norm_type, out_flag=op.out_flag, target=op.target,
     )  # fmt: skip
     _expect_results(op, expected, "out_flag")
+
+
+def _verify_moe_gating_routing(op) -> None:
+    index = shaped(op.expert_tokens)
+    attributes = {attribute.name: getattr(op, attribute.name) for attribute in (*_GATING, *_ROUTING)}
+    for of_weights in ("routed_scaling_factor", "eps"):
+        del attributes[of_weights]
+    expected = rules.moe_gating_routing(
+        *(shaped(getattr(op, operand.name)) for operand in op.definition.operands), **attributes,
+        index_dtype=index.dtype if index is not None and index.dtype == "int32" else "int64", target=op.target,
+    )  # fmt: skip
+    if op.expert_idx is None:
+        expected = (expected[0], None, *expected[2:])
+    _expect_results(op, expected, "out_flag, expert_tokens_num_flag, quant_mode and scale")
 
 
 def _verify_moe_init_routing(op) -> None:
@@ -234,15 +270,7 @@ ASCEND = Dialect(
                 Operand("additional_token_mask", "tensor", "[T] i1", optional=True, by_row=True),
             ),
             attributes=(
-                Attribute("k", "integer", "experts a token"),
-                Attribute("k_group", "integer", "groups to keep"),
-                Attribute("group_count", "integer", "divides E"),
-                Attribute("group_select_mode", "integer", "a group counts as 0: its largest score; 1: its two largest"),
-                Attribute("renorm", "integer", "0"),
-                Attribute("norm_type", "integer", "scores are 0: softmax; 1: sigmoid; 2: square root of softplus"),
-                Attribute("out_flag", "bool", "whether there is `out`"),
-                Attribute("routed_scaling_factor", "float", "factor of the weights"),
-                Attribute("eps", "float", "added to the sum of weights that divides them"),
+                *_GATING,
                 _TARGET,
             ),
             results=(
@@ -266,15 +294,7 @@ ASCEND = Dialect(
                 Operand("offset", "tensor", "[..., 1] f32, with `quant_mode` 0", optional=True),
             ),
             attributes=(
-                Attribute("expert_num", "integer", "E, at most 10240"),
-                Attribute("active_num", "integer", "most rows; -1 and 0: all. Has no effect on ascend950"),
-                Attribute("expert_capacity", "integer", "C, the rows of an expert with `drop_pad_mode` 1"),
-                Attribute("drop_pad_mode", "integer", "0: rows close together; 1: C rows for every expert"),
-                Attribute("expert_tokens_num_type", "integer", "0: running sum of the counts; 1: counts; 2: (expert, count)"),
-                Attribute("expert_tokens_num_flag", "bool", "whether there is `expert_tokens`"),
-                Attribute("quant_mode", "integer", "-1: none; 0 to 9, 11 to 17: see `jascend.moe_init_routing`"),
-                Attribute("active_expert_range", "int32 list", "[first, end); empty for all"),
-                Attribute("row_idx_type", "integer", "0: the row of each pair; 1: the pair of each row"),
+                *_ROUTING,
                 _TARGET,
             ),
             results=(
@@ -288,6 +308,36 @@ ASCEND = Dialect(
                 "Leading dimensions, the same on all operands, are a batch of independent routings."
             ),
             verify=_verify_moe_init_routing,
+        ),
+        Op(
+            "moe_gating_routing",
+            "Chooses k experts for every token, and copies it once for each of them, ordered by expert.",
+            operands=(
+                Operand("logits", "tensor", "[T, E]; `x` of `moe_gating_top_k`"),
+                Operand("x", "tensor", "[T, H]; `x` of `moe_init_routing`"),
+                Operand("bias", "tensor", "[E]", optional=True),
+                Operand("input_ids", "tensor", "[T]", optional=True),
+                Operand("tid2eid", "tensor", "[n, k]", optional=True),
+                Operand("additional_bias", "tensor", "[E]", optional=True),
+                Operand("additional_token_mask", "tensor", "[T] i1", optional=True),
+                Operand("scale", "tensor", "by `quant_mode`", optional=True),
+                Operand("offset", "tensor", "[1] f32, with `quant_mode` 0", optional=True),
+            ),
+            attributes=(*_GATING, *_ROUTING, _TARGET),
+            results=(
+                Result("y", "tensor", "[T, k], dtype of `logits`: the weights"),
+                Result("expert_idx", "tensor", "[T, k] i32, where something else needs it", optional=True),
+                Result("out", "tensor", "[T, E] f32", optional=True),
+                Result("expanded_x", "tensor", "[rows, H] or [E, C, H]"),
+                Result("expanded_row_idx", "tensor", "[T * k] i32"),
+                Result("expert_tokens", "tensor", "[experts] or [E, 2], i32 or i64", optional=True),
+                Result("expanded_scale", "tensor", "[rows, ...], by `quant_mode`", optional=True),
+            ),
+            description=(
+                "`moe_gating_top_k` of `logits`, then `moe_init_routing` of `x` by the experts that it chose, with the "
+                "operands, attributes and results of both; `fuse-moe` makes it of the two."
+            ),
+            verify=_verify_moe_gating_routing,
         ),
     ),
 )

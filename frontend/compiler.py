@@ -210,7 +210,7 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
       target: "ascend910b", "ascend910_93" or "ascend950".
       plugins: files with passes of your own. They run on the imported graph, in order, before the fusions that come with
         jascend.
-      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", or one of a plugin.
+      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", or one of a plugin.
 
     Returns:
       A `Program`.

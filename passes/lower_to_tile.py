@@ -39,7 +39,15 @@ from jascend.dialect import ASCEND
 
 from .builder import Builder, name_of, named
 from .diagnostics import PassFailure, emit_error
-from .lowerings import apply_top_k_top_p, filter_sample, moe_gating_top_k, moe_init_routing, sort, top_k_top_p_sample
+from .lowerings import (
+    apply_top_k_top_p,
+    filter_sample,
+    moe_gating_routing,
+    moe_gating_top_k,
+    moe_init_routing,
+    sort,
+    top_k_top_p_sample,
+)
 from .lowerings.producers import Producers, Unsupported
 from .lowerings.site import CANDIDATES, Candidate, Site
 from .registry import option, register_pass
@@ -59,6 +67,7 @@ SINGLE_BUFFERS = "ascend.single_buffers"  # there is no room for loading ahead
 _LOWERINGS = {
     "ascend.apply_top_k_top_p": apply_top_k_top_p,
     "ascend.filter_sample": filter_sample,
+    "ascend.moe_gating_routing": moe_gating_routing,
     "ascend.moe_gating_top_k": moe_gating_top_k,
     "ascend.moe_init_routing": moe_init_routing,
     "ascend.sort": sort,

@@ -154,7 +154,7 @@ def test_forbid(run, tmp_path):
     status, _, err = run(*arguments, "--forbid", "raise-sampling")
     assert status == 1 and "unsupported operation 'top_k'" in err
     status, _, err = run(*arguments, "--forbid", "raising")
-    assert status == 1 and "among raise-sampling, fuse-sampling, but has 'raising'" in err
+    assert status == 1 and "among raise-sampling, fuse-sampling, fuse-moe, but has 'raising'" in err
 
 
 def test_explain(run):

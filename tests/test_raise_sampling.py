@@ -664,7 +664,7 @@ def test_forbidden():
     with pytest.raises(ja.errors.Unsupported, match="unsupported operation 'top_k'") as error:
         ja.compile(at_least_kth, LOGITS, forbid=["raise-sampling"])
     assert "raise-sampling" not in str(error.value)
-    with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, but has 'x'"):
+    with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, fuse-moe, but has 'x'"):
         ja.compile(at_least_kth, LOGITS, forbid="x")
 
 

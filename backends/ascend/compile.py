@@ -20,7 +20,7 @@ from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
 _CLEAN = "symbol-dce,canonicalize,cse"
-FUSIONS = ("fuse-sampling",)
+FUSIONS = ("fuse-sampling", "fuse-moe")
 
 
 def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[str]) -> dict[str, str]:

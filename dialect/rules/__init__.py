@@ -1,5 +1,6 @@
 """The shape and dtype rule of every operator: one function each, used by JAX and by the MLIR verifier alike."""
 
+from jascend.dialect.rules.moe_gating_routing import moe_gating_routing
 from jascend.dialect.rules.moe_gating_top_k import moe_gating_top_k, selects_groups
 from jascend.dialect.rules.moe_init_routing import QUANTIZATIONS, moe_init_routing
 from jascend.dialect.rules.sampling import apply_top_k_top_p, apply_top_k_top_p_with_sorted, filter_sample, sort
@@ -15,6 +16,7 @@ __all__ = [
     "apply_top_k_top_p_with_sorted",
     "check_target",
     "filter_sample",
+    "moe_gating_routing",
     "moe_gating_top_k",
     "moe_init_routing",
     "same_shape",

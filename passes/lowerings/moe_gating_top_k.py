@@ -129,16 +129,17 @@ class _Shape:
 
 
 class Gating:
-    """Builds it for an op with the attributes of a gating and, but for the logits `x`, its operands."""
+    """Builds it for an op with the attributes of a gating and, but for the logits `x`, its operands. `share` is how many
+    rows fall to a core, the same as to others by default; `lanes` how many of a batch there are at most."""
 
-    def __init__(self, op, x: ir.Value, site: Site):
+    def __init__(self, op, x: ir.Value, site: Site, *, share: int | None = None, lanes: int | None = None):
         self.op, self.x, self.site, self.b = op, x, site, site.b
+        self.share, self.most_lanes = share, lanes or site.tile
         self.dtype = ir.RankedTensorType(x.type).element_type
         self.hashed = op.tid2eid is not None
         self.masked = op.additional_token_mask is not None and not self.hashed
         self.shape = s = self.choose(ir.RankedTensorType(x.type))
         self.producers = BatchProducers(site.producers, s.parts, s.size, s.pitch)
-        site.deal_out(site.outputs["y"])
         site.remarks.append(
             f"{s.rows} rows at a time, each of {s.parts} x {s.pitch} lanes" if s.parts > 1 else
             f"{s.rows} rows at a time, each of {s.row} lanes"
@@ -154,12 +155,12 @@ class Gating:
         lanes = parts * pitch
         # Tiles that are compared fill whole repeats: rows are even, or one of an even number of lists.
         least = 1 if lanes % _LANES == 0 else 2
-        most = max(least, min(site.tile, _REPEATS * _RUN) // lanes // 2 * 2)
+        most = max(least, min(self.most_lanes, _REPEATS * _RUN) // lanes // 2 * 2)
         rows = most
         if not x.is_dynamic_dim(0):
-            share = -(-x.get_dim_size(0) // site.target.vector_cores)
+            share = self.share or -(-x.get_dim_size(0) // site.target.vector_cores)
             batches = -(-share // most)
-            rows = least if share == least else up(-(-share // batches), 2)
+            rows = least if share == least else min(most, up(-(-share // batches), 2))
         narrow = str(self.dtype) != "f32"
         aligned = next(top for top in (8, 16, 32, 64) if rows * top % _LANES == 0 and top >= (16 if narrow else 8))
         top = max(_power_of_two(k), aligned)
@@ -172,6 +173,7 @@ class Gating:
 
     def build(self) -> None:
         b = self.b
+        self.site.deal_out(self.site.outputs["y"])
         share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
         self.constants()
         b.for_(
@@ -263,16 +265,14 @@ class Gating:
     def batch(self, row: ir.Value, end: ir.Value) -> list[ir.Value]:
         b = self.b
         rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), self.batch_rows, name="rows")
-        self.store_chosen(*self.gated(row, rows), row, rows)
+        self.store(*self.gated(row, rows), row, rows)
         return []
 
-    def gated(self, row: ir.Value, rows: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The weights and the experts of `rows` rows from `row` on, in `top` lanes a row."""
+    def gated(self, row: ir.Value, rows: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The scores of `rows` rows from `row` on; the weights and the experts, in `top` lanes a row."""
         b, s, op = self.b, self.shape, self.op
         x = self.logits(row, rows)
         scores, is_number = self.scores(x)
-        if op.out_flag:
-            self.write_scores(scores, row, rows)
         if self.hashed:
             ids, lanes, counts = self.looked_up(row, rows)
             weights = self.weights(scores, lanes, counts)
@@ -282,10 +282,13 @@ class Gating:
             weights = self.weights(scores, chosen, self.is_chosen)
         if str(self.dtype) != "f32":
             weights = b.op(arith.truncf, tile_type(s.rows * s.top, self.dtype), weights, name="y")
-        return weights, ids
+        return scores, weights, ids
 
-    def store_chosen(self, weights: ir.Value, ids: ir.Value, row: ir.Value, rows: ir.Value) -> None:
+    def store(self, scores: ir.Value, weights: ir.Value, ids: ir.Value, row: ir.Value, rows: ir.Value) -> None:
+        """Writes what something needs of these."""
         s = self.shape
+        if self.op.out_flag:
+            self.write_scores(scores, row, rows)
         for name, value in (("y", weights), ("expert_idx", ids)):
             if name in self.site.outputs:
                 self.store_rows(value, self.site.outputs[name], row, rows, s.k, s.k, s.top)

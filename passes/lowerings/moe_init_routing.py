@@ -7,6 +7,8 @@ where an expert has fewer pairs than rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 from mlir.dialects import arith
 
@@ -44,17 +46,24 @@ _MANY = 2048  # bytes of rows that are worth a copy of their own
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
     """Why no kernel is generated for an op; None if one is."""
+    slots = ir.RankedTensorType(op.expert_idx.type).shape[-1]
+    return refusal_of(op, (op.x, op.expert_idx, op.scale, op.offset), slots, target)
+
+
+def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, target: Target) -> str | None:
+    """The same for an op with the attributes of a routing, of these operands and so many experts a token."""
+    present = [value for value in operands if value is not None]
     if ir.RankedTensorType(op.x.type).rank != 2:
         return "is generated for one routing, not for a batch of them"
-    if any(ir.RankedTensorType(value.type).is_dynamic_dim(0) for value in (op.x, op.expert_idx)):
+    if any(ir.RankedTensorType(value.type).is_dynamic_dim(0) for value in present):
         return "is generated for a fixed number of tokens"
-    if any(not isinstance(value.owner, ir.Block) for value in op.operands):
+    if any(not isinstance(value.owner, ir.Block) for value in present):
         return "takes its operands from memory: compute what goes in before, outside of what is compiled"
     if op.quant_mode not in (_NO_QUANTIZATION, *_LARGEST):
         return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
     if _element(op.x) == "f4E2M1FN":
         return f"has no kernel for x of float4_e2m1fn on {target.name} yet"
-    if ir.RankedTensorType(op.expert_idx.type).get_dim_size(1) > _MOST_SLOTS:
+    if slots > _MOST_SLOTS:
         return f"is generated for at most {_MOST_SLOTS} experts a token"
     return None
 
@@ -75,8 +84,8 @@ class Routing:
         self.x = self.memory(op.x)
         self.deal_out()
         s = self.shape
-        order = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
-        site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {order}")
+        how = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
+        site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {how}")
 
     # -- where the experts come from ----------------------------------------------------------------------------------
 
@@ -95,20 +104,23 @@ class Routing:
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        b, s = self.b, self.shape
-        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
-        if not s.pairs:
+        share = self.b.build(TILE.classes["BlockRows"], self.site.rows, results=[self.b.index_type] * 4)
+        if not self.shape.pairs:
             return
-        self.zero, self.one = b.index(0), b.index(1)
-        self.tokens = (share.operation.results[0], share.operation.results[1])
-        self.order = Order(b, s)
-        self.t = self.order.t
+        self.enter(share)
         self.plan_rows()
-        self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
-        if s.alone:
-            self.alone()
+        if self.shape.alone:
+            self.alone(self.ids(self.zero, self.b.index(self.shape.pairs)))
         else:
             self.together()
+
+    def enter(self, share) -> None:
+        """Makes what is needed throughout."""
+        b = self.b
+        self.zero, self.one = b.index(0), b.index(1)
+        self.tokens = (share.operation.results[0], share.operation.results[1])
+        self.order = Order(b, self.shape)
+        self.t = self.order.t
 
     @property
     def scattered(self) -> bool:
@@ -130,6 +142,7 @@ class Routing:
             each_pair = any(rows.by == "expert" for rows in self.sources)
             limit = s.limit if self.scattered else 0
             self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch(), limit=limit, each_pair=each_pair)
+        self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
 
     def memory(self, value: ir.Value) -> ir.Value:
         return self.site.producers.buffers[value.arg_number]
@@ -192,9 +205,9 @@ class Routing:
 
     # -- every core for itself ----------------------------------------------------------------------------------------
 
-    def alone(self) -> None:
+    def alone(self, ids: ir.Value) -> None:
         b, s, order = self.b, self.shape, self.order
-        block = order.block(self.zero, self.ids(self.zero, b.index(s.pairs)))
+        block = order.block(self.zero, ids)
         comment(block.expert.owner, "The experts of all pairs, and their order.")
         in_order = order.sorted(block)
         places = order.places(in_order)

@@ -61,12 +61,13 @@ class Shape:
         return (self.steps - 1) * self.step + self.width
 
 
-def shape_of(op: ir.OpView, slots: int, target: Target, candidate: Candidate) -> Shape:
-    """That of an op with the operands and attributes of a routing, of so many experts a token."""
+def shape_of(op: ir.OpView, slots: int, target: Target, candidate: Candidate, alone: bool = True) -> Shape:
+    """That of an op with the operands and attributes of a routing, of so many experts a token. `alone`: whether few pairs
+    may be ordered by every core for itself."""
     tokens, size = ir.RankedTensorType(op.x.type).shape
     first, end = list(op.active_expert_range) or (0, op.expert_num)
     experts = end - first
-    alone = tokens * slots < _ALONE
+    alone = alone and tokens * slots < _ALONE
     share = tokens if alone else -(-tokens // target.vector_cores)
     # The last lane is free: the end of the list of pairs shows there.
     lanes = next((run for run in _RUNS if run > share * slots), _RUNS[-1])

@@ -18,6 +18,8 @@ from jascend.dialect import make_context
 from mlir import ir
 
 _LANES = 64  # 4-byte elements in one repeat
+# An operator that is several: these, each on an operand.
+_PARTS = {"moe_gating_routing": (("moe_gating_top_k", 0), ("moe_init_routing", 1))}
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,13 @@ def operator_cycles(module_text: str) -> float:
 
 def _cycles_of(op: ir.Operation) -> float:
     name = op.name.removeprefix("ascend.")
-    if "quant_mode" in op.attributes and op.attributes["quant_mode"].value >= 0:
+    return sum(_cycles_on(op, part, operand) for part, operand in _PARTS.get(name, ((name, 0),)))
+
+
+def _cycles_on(op: ir.Operation, name: str, operand: int) -> float:
+    if f"{name} quantized" in targets.ROOFLINE_CYCLES and op.attributes["quant_mode"].value >= 0:
         name += " quantized"
     cycles, unit = targets.ROOFLINE_CYCLES.get(name, (0.0, "row"))
-    shape = ir.RankedTensorType(op.operands[0].type).shape
+    shape = ir.RankedTensorType(op.operands[operand].type).shape
     rows = math.prod(shape[:-1])
     return cycles * (rows if unit == "row" else rows * shape[-1] / _LANES)
