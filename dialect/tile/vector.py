@@ -23,9 +23,12 @@ def _verify_extract(op) -> None:
 
 
 def _verify_iota(op) -> None:
-    length_of(op.value)
-    if element_name(op.value) not in ("f32", "i32"):
-        raise VerifyError(f"a ramp has elements f32 or i32, got {element_of(op.value)}")
+    length = length_of(op.value)
+    element = element_name(op.value)
+    if element not in ("f32", "i32", "i16"):
+        raise VerifyError(f"a ramp has elements f32, i32 or i16, got {element}")
+    if element == "i16" and length > 1 << 15:
+        raise VerifyError(f"a ramp of i16 has at most {1 << 15} elements, got {length}")
 
 
 VECTOR = (
@@ -54,7 +57,7 @@ VECTOR = (
     Op(
         "iota",
         "The ramp 0, 1, 2, ...",
-        results=(Result("value", "tensor", "f32 (exact below 2^24) or i32"),),
+        results=(Result("value", "tensor", "f32 (exact below 2^24), i32, or i16 (at most 32768 elements)"),),
         verify=_verify_iota,
     ),
 )

@@ -81,6 +81,7 @@ def take_turns(low: Lowering, loop: ir.Operation, positions: list[int]) -> ir.Op
         scf.yield_([*(yielded[i] for i in kept), other], loc=loop.location)
     for i, result in zip(kept, new.operation.results):
         loop.results[i].replace_all_uses_with(result)
+        loop.operands[i + 3] = zero  # what is left of the old loop reads nothing
     return new.operation
 
 

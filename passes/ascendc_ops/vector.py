@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.ascendc import element_bytes_of
 from jascend.dialect.elements import element_name, type_name
 
 from ..builder import name_of
@@ -12,6 +13,7 @@ from .lanes import strided
 from .lowering import Lowering, element_of, is_tile, length_of, lowers
 
 _BLOCK = 32  # bytes
+_REPEAT = 256  # bytes
 _LANES = 64  # float32 elements in one repeat
 _MOST = 255  # repeats of an instruction
 
@@ -230,11 +232,11 @@ def iota(low: Lowering, op: ir.Operation) -> None:
 def write_ramp(low: Lowering, dst: ir.Value) -> None:
     """0, 1, 2, ... One repeat by the API, which on 910B is a serial chain beyond it; then what is there, moved up."""
     length, element = length_of(dst), element_of(dst)
-    done = min(length, _LANES)
+    done = min(length, _REPEAT // element_bytes_of(dst))
     low.emit("CreateVecIndex", low.view(dst, 0, done))
     while done < length:
         step = min(done, length - done)
-        by = low.b.f32(done) if isinstance(element, ir.FloatType) else low.b.i32(done)
+        by = arith.constant(element, float(done) if isinstance(element, ir.FloatType) else done, loc=low.b.loc())
         low.emit("Adds", low.view(dst, done, step), low.view(dst, 0, step), by)
         done += step
 

@@ -144,10 +144,15 @@ def bound_of(t: Ops, chunks: RowChunks, last: ir.Value, maxima: int) -> ir.Value
     fold = lambda chunk, found: [b.op(arith.maximumf, found, t.folded(arith.maximumf, chunk.x, maxima), name="maxima")]
     about = f"Maxima over the positions that are equal mod {maxima}."
     (found,) = chunks.each([("maxima", t.filled(NEG_INF, maxima))], fold, about)
+    return ranked_maximum(t, found, last)
+
+
+def ranked_maximum(t: Ops, maxima: ir.Value, rank: ir.Value) -> ir.Value:
+    """The maximum of this rank."""
     # What goes along with the maxima in the sort does not matter.
-    anything = b.op(arith.bitcast, tile_type(maxima, b.i32_type), found)
-    ranked, _ = t.unpacked(t.sorted(found, anything, "sorted_maxima"))
-    return t.extract(ranked, last, "bound")
+    anything = t.b.op(arith.bitcast, tile_type(length_of(maxima), t.b.i32_type), maxima)
+    ranked, _ = t.unpacked(t.sorted(maxima, anything, "sorted_maxima"))
+    return t.extract(ranked, rank, "bound")
 
 
 def kth_largest(t: Ops, keys: Keys, chunks: RowChunks, wanted: ir.Value, ones: ir.Value | None = None) -> ir.Value:

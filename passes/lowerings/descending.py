@@ -19,9 +19,9 @@ from ..builder import tile_type
 from .keys import Keys
 from .leading import Collector, Size
 from .ops import Ops
-from .row_chunks import NEG_INF, RowChunks, slice_of
+from .row_chunks import NEG_INF, RowChunks
 
-BATCH = Size(listed=4096, maxima=0, head=1024, gathered=4096)
+BATCH = Size(listed=4096, usual=0, maxima=0, head=1024, gathered=4096, ordered=(4096,))
 
 _MEANT = 2400  # elements of a batch, at most
 _MEANT_OF_CHUNK = 700  # of them in one chunk, at most: it can contribute more, but not all of them
@@ -31,12 +31,13 @@ _LONG = 1 << 16  # elements of a row for which the larger sample pays
 
 
 class Descending:
-    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch."""
+    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch, `lane` an
+    int16 ramp of that length."""
 
-    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, vocabulary: int):
+    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int):
         """Rows are cut into `bands` parts of about the same length."""
         self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
-        self.collector = Collector(t, ramp, BATCH)
+        self.collector = Collector(t, ramp, lane, BATCH)
         self.sampled = 1024 if vocabulary <= _LONG else 2048
         self.bands = next(n for n in (16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
         meant = min(_MEANT, _MEANT_OF_CHUNK * -(-vocabulary // BATCH.gathered))
@@ -131,7 +132,6 @@ class Descending:
 
     def _gather(self, chunks: RowChunks, low: ir.Value, high: ir.Value) -> list[ir.Value]:
         t, b = self.t, self.b
-        is_last = b.cmpf("OEQ", low, b.f32(NEG_INF), "is_last")
 
         def belongs(chunk):
             # Unordered: there is no bound above the first batch.
@@ -141,17 +141,8 @@ class Descending:
             return t.both(t.compare("OGE", chunk.x, low, "reaches_low"), below, "belongs")
 
         found = self.collector.collect(chunks, belongs, self.collector.empty(), "The elements of the batch.")
-        number = self._number(found)
-        values, indices = t.unpacked(self.collector.sorted(found, is_last))
-        return [values, indices, number, found.lost]
-
-    def _number(self, found) -> ir.Value:
-        """How many elements were collected; lanes beyond the row are none."""
-        t, b = self.t, self.b
-        places = slice_of(b, found.places, 0, BATCH.gathered)
-        real = t.compare("OLT", places, b.f32(self.vocabulary), "is_element")
-        ones = t.where(real, t.filled(1.0, BATCH.gathered, "ones"), 0.0, "element_ones")
-        return t.index_of(t.reduced("add", ones, "elements"), "number")
+        values, indices = t.unpacked(self.collector.sorted(found))
+        return [values, indices, found.number, found.lost]
 
     def _next(self, sample, low, high, end, column, in_run, fits) -> list[ir.Value]:
         """Where the following batch lies, and whether there is one (index)."""

@@ -1,31 +1,35 @@
 """The first elements of a stretch of a row in descending order, equal ones by position, without a sort of the stretch.
 
-1. *A bound.* The stretch is folded to G maxima, each over the positions that are equal mod G. At least as many elements
-   as asked for reach the maximum of that rank.
-2. *A list.* One compare and two compressions a chunk leave the elements that reach the bound, and their positions: about
-   `-G ln(1 - n / G)` for n asked for, where the large ones lie at random.
+1. *A bound* that at least as many elements reach as are asked for. Of a long stretch a sample tells one that so many reach
+   in all likelihood. Otherwise the stretch is folded to G maxima, each over the positions that are equal mod G: at least
+   as many elements reach the maximum of that rank.
+2. *A list.* One compare and two compressions a chunk leave the elements that reach the bound, and their positions.
 3. *A sort* of the list, which is stable, as the list is in order of position.
 
-Where too many reach the bound, the list gets what is above the value of the last element asked for, found by bisection over
-counts if it is not the bound itself, and then copies of that value, the first ones first.
+So a long stretch is read once. Where the sample misled, because too few reach its bound or too many for the list, the
+stretch is folded after all, and the list gets what is above the value of the last element asked for, found by bisection
+over counts where the maxima do not tell it, and then copies of that value, the first ones first.
 
-Positions are float32 on the way, exact below 2^24. Lanes that hold no element have -inf and the position `NOWHERE`.
+Positions are float32 on the way, exact below 2^24. Lanes that hold no element have the position `NOWHERE`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith
 
 from ..builder import tile_type
-from .candidates import bound_of, count_of, kth_largest
+from .candidates import bound_of, kth_largest, ranked_maximum
 from .keys import Keys
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, RowChunks, slice_of, with_slice
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of, with_slice
 
 NOWHERE = float(1 << 24)
+SAMPLED = 8192  # elements of a sample
+_RUN = 128  # neighbours in it
 
 
 @dataclass(frozen=True)
@@ -34,19 +38,23 @@ class Size:
 
     Attributes:
       listed: elements of the result, and the most that can be asked for.
+      usual: how many are asked for where the bound of a sample fits best.
       maxima: G.
       head: elements that one chunk can contribute.
-      gathered: elements of the list before it is sorted.
+      gathered: elements of the list, with the lanes that are lost between chunks.
+      ordered: elements of the list before it is sorted; few of them are sorted in less time than all.
     """
 
     listed: int
+    usual: int
     maxima: int
     head: int
     gathered: int
+    ordered: tuple[int, ...]  # at most two
 
 
-SMALL = Size(128, 256, 256, 1024)
-LARGE = Size(1024, 2048, 1024, 4096)
+SMALL = Size(128, 48, 256, 512, 2048, (512, 2048))
+LARGE = Size(1024, 512, 1024, 1024, 4608, (2048, 4096))
 
 
 class List:
@@ -55,120 +63,169 @@ class List:
     Attributes:
       values, places: tiles; a chunk's elements start on whole blocks of 8 lanes.
       used: lanes in use.
+      number: elements.
       lost: whether some did not fit (index, 0 or 1).
     """
 
-    NAMES = ("values", "places", "used", "lost")
+    NAMES = ("values", "places", "used", "number", "lost")
 
-    def __init__(self, values: ir.Value, places: ir.Value, used: ir.Value, lost: ir.Value):
-        self.values, self.places, self.used, self.lost = values, places, used, lost
+    def __init__(self, values: ir.Value, places: ir.Value, used: ir.Value, number: ir.Value, lost: ir.Value):
+        self.values, self.places, self.used, self.number, self.lost = values, places, used, number, lost
 
     def parts(self) -> list[ir.Value]:
-        return [self.values, self.places, self.used, self.lost]
+        return [self.values, self.places, self.used, self.number, self.lost]
 
     def types(self) -> list[ir.Type]:
         return [part.type for part in self.parts()]
 
 
 class Collector:
-    """Collects elements of a stretch under a mask. `ramp` is a float32 ramp of a chunk's length."""
+    """Collects elements of a stretch under a mask.
 
-    def __init__(self, t: Ops, ramp: ir.Value, size: Size):
-        self.t, self.b, self.ramp, self.size = t, t.b, ramp, size
+    `ramp` is a float32 ramp as long as a list before it is sorted, `lane` an int16 ramp of a chunk's length."""
+
+    def __init__(self, t: Ops, ramp: ir.Value, lane: ir.Value, size: Size):
+        self.t, self.b, self.ramp, self.lane, self.size = t, t.b, ramp, lane, size
 
     def empty(self) -> List:
         t, lanes = self.t, self.size.gathered + self.size.head  # what is added to a full list is not part of it
-        return List(t.filled(NEG_INF, lanes, "values"), t.filled(NOWHERE, lanes, "places"), t.zero, t.zero)
+        return List(t.filled(NEG_INF, lanes, "values"), t.filled(NOWHERE, lanes, "places"), t.zero, t.zero, t.zero)
+
+    def emptied(self, used: List) -> List:
+        """An empty list in the place of one that is not needed any more."""
+        empty = self.empty()
+        values, places = with_slice(self.b, used.values, empty.values, 0), with_slice(self.b, used.places, empty.places, 0)
+        return List(values, places, empty.used, empty.number, empty.lost)
 
     def collect(self, chunks: RowChunks, mask_of, into: List, about: str) -> List:
         """Appends the elements under `mask_of(chunk)`."""
-        t, b, lanes = self.t, self.b, chunks.chunk
+        b, lanes = self.b, chunks.chunk
         dtype = chunks.dtype if chunks.is_load else b.f32_type
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
-        blank = b.splat(arith.constant(dtype, 0.0, loc=b.loc()), lanes, "packed")
-        packed = [("packed", blank), ("packed_places", t.filled(0.0, lanes, "packed_places"))]
+        blanks = [b.splat(arith.constant(element, zero, loc=b.loc()), lanes, name) for name, element, zero in (
+            ("packed", dtype, 0.0), ("packed_lanes", self.lane.type.element_type, 0)
+        )]  # fmt: skip
 
         def body(chunk: Chunk, _, __, *parts):
             return self._append(chunk, mask_of(chunk), List(*parts))
 
-        return List(*chunks.each([*packed, *zip(List.NAMES, into.parts())], body, about)[2:])
+        carried = [*zip(("packed", "packed_lanes"), blanks), *zip(List.NAMES, into.parts())]
+        return List(*chunks.each(carried, body, about)[2:])
 
     def _append(self, chunk: Chunk, mask: ir.Value, into: List) -> list[ir.Value]:
         t, b, size = self.t, self.b, self.size
         source = chunk.x if chunk.raw is None else chunk.raw
         packed, kept = t.compress(source, mask, "packed")
-        packed_places, _ = t.compress(self.ramp, mask, "packed_places")
-        head = slice_of(b, packed, 0, size.head)
+        packed_lanes, _ = t.compress(slice_of(b, self.lane, 0, length_of(source)), mask, "packed_lanes")
+        most = min(size.head, length_of(source))
+        head, lanes = slice_of(b, packed, 0, most), slice_of(b, packed_lanes, 0, most)
         if source.type != chunk.x.type:
-            head = b.op(arith.extf, tile_type(size.head, b.f32_type), head, name="head")
+            head = b.op(arith.extf, tile_type(most, b.f32_type), head, name="head")
         column = t.f32_of(chunk.column, "column_number")
-        places = b.op(arith.addf, slice_of(b, packed_places, 0, size.head), b.splat(column, size.head), name="head_places")
-        inside = t.compare("OLT", slice_of(b, self.ramp, 0, size.head), t.f32_of(kept, "kept_number"), "inside")
-        head = t.where(inside, head, NEG_INF, "head")
+        places = b.op(arith.addf, t.to_f32(lanes, "head_lanes"), b.splat(column, most), name="head_places")
+        inside = t.compare("OLT", slice_of(b, self.ramp, 0, most), t.f32_of(kept, "kept_number"), "inside")
         places = t.where(inside, places, NOWHERE, "head_places")
         end = t.plus(into.used, kept)
-        fits = t.both(b.cmpi("sle", kept, b.index(size.head)), b.cmpi("sle", end, b.index(size.gathered)), "fits")
-        lanes = b.op(arith.andi, t.plus(t.smaller(kept, b.index(size.head)), b.index(7)), b.index(-8), name="lanes")
+        fits = t.both(b.cmpi("sle", kept, b.index(most)), b.cmpi("sle", end, b.index(size.gathered)), "fits")
+        blocks = b.op(arith.andi, t.plus(t.smaller(kept, b.index(most)), b.index(7)), b.index(-8), name="lanes")
         return [
             packed,
-            packed_places,
+            packed_lanes,
             with_slice(b, into.values, head, into.used, "values"),
             with_slice(b, into.places, places, into.used, "places"),
-            t.smaller(t.plus(into.used, lanes), b.index(size.gathered), "used"),
+            t.smaller(t.plus(into.used, blocks), b.index(size.gathered), "used"),
+            t.plus(into.number, kept, "number"),
             b.select(fits, into.lost, t.one, "lost"),
         ]
 
-    def sorted(self, collected: List, has_infinite: ir.Value) -> ir.Value:
-        """The elements in order, as a list of pairs with positions; `has_infinite` says whether -inf may be asked for."""
+    def closed_up(self, collected: List) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The elements without lanes between them, the first of them if they are more than can be sorted; -inf behind.
+
+        Returns: values, places, and how many there are."""
         t, b, lanes = self.t, self.b, self.size.gathered
         values, places = (slice_of(b, x, 0, lanes) for x in (collected.values, collected.places))
+        real = t.compare("OLT", places, b.f32(NOWHERE), "is_element")
+        values, number = t.compress(values, real, "values", readable=True)
+        places, _ = t.compress(places, real, "places", readable=True)
+        most = self.size.ordered[-1]
+        inside = t.compare("OLT", slice_of(b, self.ramp, 0, most), t.f32_of(number, "element_number"), "is_inside")
+        return t.where(inside, slice_of(b, values, 0, most), NEG_INF, "values"), slice_of(b, places, 0, most), number
 
-        def close_up():
-            bits = b.op(arith.bitcast, tile_type(lanes, b.i32_type), values)
-            by_place, bits = t.unpacked(t.sorted(b.op(arith.negf, places, name="minus_places"), bits, "by_place"))
-            closed = b.op(arith.bitcast, tile_type(lanes, b.f32_type), bits, name="values")
-            return [closed, b.op(arith.negf, by_place, name="places")]
+    def sorted(self, collected: List) -> ir.Value:
+        """The first elements in order, as a list of `listed` pairs with positions."""
+        t, b, size = self.t, self.b, self.size
+        values, places, number = self.closed_up(collected)
 
-        values, places = b.if_(
-            has_infinite, ["values", "places"], close_up, lambda: [values, places], types=[values.type, places.type],
-            about="-inf counts: lanes without an element go behind all others.",
-        )  # fmt: skip
-        return t.sorted(values, t.to_i32(places, "positions"), "sorted")
+        def of_first(lanes):
+            some = [slice_of(b, x, 0, lanes) for x in (values, places)]
+            pairs = t.sorted(some[0], t.to_i32(some[1], "positions"), "sorted")
+            return [slice_of(b, pairs, 0, 2 * size.listed, "leading")]
+
+        *few, most = size.ordered
+        if not few:
+            return of_first(most)[0]
+        (few,) = few
+        are_few = b.cmpi("sle", number, b.index(few), "are_few")
+        result = tile_type(2 * size.listed, b.f32_type)
+        return b.if_(are_few, ["leading"], lambda: of_first(few), lambda: of_first(most), types=[result])[0]
 
 
 class Leading:
-    """Builds the search of one kernel."""
+    """Builds the search of one kernel. `ramp` and `lane` are those of a `Collector`."""
 
-    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, size: Size):
+    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, size: Size):
         self.t, self.b, self.keys, self.size = t, t.b, keys, size
-        self.collector = Collector(t, ramp, size)
+        self.collector = Collector(t, ramp, lane, size)
 
     def pairs(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
         """The first `number` elements (index, at least 1) as pairs with their positions, `size.listed` of them; what is
         behind the first `number` is unspecified."""
         t, b = self.t, self.b
-        bound = bound_of(t, chunks, t.minus(number, t.one), self.size.maxima)
-        reach = lambda predicate, value: lambda chunk: t.compare(predicate, chunk.x, value, "reaches")
-        found = self.collector.collect(chunks, reach("UGE", bound), self.collector.empty(), "The elements that reach the bound.")
+        is_sampled = chunks.length >= 2 * SAMPLED
+        bound = self._likely(chunks, number) if is_sampled else self._certain(chunks, number)
+        found = self._collect(chunks, "UGE", bound, self.collector.empty(), "The elements that reach the bound.")
+        fails = b.cmpi("ne", found.lost, t.zero, "fails")
+        if is_sampled:
+            fails = t.either(fails, b.cmpi("slt", found.number, number), "fails")
 
         def otherwise():
-            last = self._last(chunks, number, bound)
-            above = self.collector.collect(chunks, reach("UGT", last), self.collector.empty(), "The elements above the last.")
-            copies = self.collector.collect(chunks, reach("OEQ", last), above, "Copies of the last, the first ones first.")
-            return [*copies.parts(), last]
+            return self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found).parts()
 
-        *parts, last = b.if_(
-            b.cmpi("ne", found.lost, t.zero), [*List.NAMES, "last"], otherwise, lambda: [*found.parts(), bound],
-            types=[*found.types(), b.f32_type], about="Too many: those above the last one's value, and copies of it.",
-        )  # fmt: skip
-        has_infinite = b.cmpf("OEQ", last, b.f32(NEG_INF), "has_infinite")
-        pairs = self.collector.sorted(List(*parts), has_infinite)
-        return slice_of(b, pairs, 0, 2 * self.size.listed, "leading")
+        about = "Too many for the list, or too few: those above the last one's value, and copies of it."
+        parts = b.if_(fails, List.NAMES, otherwise, found.parts, types=found.types(), about=about)
+        return self.collector.sorted(List(*parts))
 
-    def _last(self, chunks: RowChunks, number: ir.Value, bound: ir.Value) -> ir.Value:
-        """The value of the last element asked for, which is at least `bound`."""
+    def _collect(self, chunks: RowChunks, predicate: str, bound: ir.Value, into: List, about: str) -> List:
+        reach = lambda chunk: self.t.compare(predicate, chunk.x, bound, "reaches")
+        return self.collector.collect(chunks, reach, into, about)
+
+    def _certain(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
+        """A number that at least so many elements reach."""
+        return bound_of(self.t, chunks, self.t.minus(number, self.t.one), self.size.maxima)
+
+    def _likely(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
+        """The same in all likelihood. Where the sample has every d-th element, it has n / d of the first n, give or take
+        the square root of that: the rank is four times as much behind it, by a tangent to n / d + 4 sqrt(n / d) + 3."""
+        t, b, size = self.t, self.b, self.size
+        share = SAMPLED / chunks.length
+        root = math.sqrt(size.usual * share)
+        steep = b.op(arith.mulf, t.f32_of(number), b.f32(share * (1 + 2 / root)))
+        rank = t.index_of(b.op(arith.addf, steep, b.f32(3 + 2 * root)), "rank")
+        rank = t.smaller(rank, b.index(size.maxima - 1), "rank")
+        sample = chunks.sample(SAMPLED // _RUN, _RUN)
+        return ranked_maximum(t, t.folded(arith.maximumf, sample, size.maxima), rank)
+
+    def _exactly(self, chunks: RowChunks, number: ir.Value, bound: ir.Value, found: List) -> List:
+        """What is above the value of the last element asked for, then copies of it; at least so many reach the bound."""
         t, b = self.t, self.b
-        wanted = t.f32_of(number, "wanted")
-        is_bound = b.cmpf("OLT", count_of(t, chunks, "UGT", bound), wanted, "is_bound")
-        search = lambda: [kth_largest(t, self.keys, chunks, wanted)]
-        return b.if_(is_bound, ["last"], lambda: [bound], search, types=[b.f32_type])[0]
+        above = self._collect(chunks, "UGT", bound, self.collector.emptied(found), "The elements above the bound.")
+
+        def bisected():
+            last = kth_largest(t, self.keys, chunks, t.f32_of(number, "wanted"))
+            return [last, *self._collect(chunks, "UGT", last, self.collector.emptied(above), "The elements above the last.").parts()]
+
+        last, *parts = b.if_(
+            b.cmpi("ne", above.lost, t.zero), ["last", *List.NAMES], bisected, lambda: [bound, *above.parts()],
+            types=[b.f32_type, *above.types()],
+        )  # fmt: skip
+        return self._collect(chunks, "OEQ", last, List(*parts), "Copies of the last, the first ones first.")

@@ -61,7 +61,7 @@ class RowChunks:
         resident: bool = False,
     ):
         self.b, self.producers, self.logits, self.ramp = b, producers, logits, ramp
-        self.start, self.end, self.chunk = start, end, chunk
+        self.start, self.end, self.chunk, self.length = start, end, chunk, length
         self.dtype = ir.RankedTensorType(logits.type).element_type
         self.vocabulary = ir.RankedTensorType(logits.type).get_dim_size(1)
         self.is_load = producers.is_load(logits)
@@ -90,11 +90,14 @@ class RowChunks:
         return b.for_(self.start, self.end, size, carried, one, induction="column", about=about)
 
     def sample(self, rows: int, length: int) -> ir.Value:
-        """`rows` runs of `length` elements each, evenly spread over a row of `vocabulary` elements (float32)."""
-        producers = self.producers
+        """`rows` runs of `length` elements each, evenly spread over a stretch (float32); one that is cut short at the row's
+        end reaches into what is before it."""
+        b, producers, start = self.b, self.producers, self.start
         self._prepare(rows * length)
-        with producers.strided(rows, length, self.vocabulary // rows):
-            return producers.piece(self.logits, _ACCESS, self.start, None, 0.0)
+        if self.length < self.vocabulary:
+            start = b.op(arith.minsi, start, b.index(self.vocabulary - self.length), name="sample_start")
+        with producers.strided(rows, length, self.length // rows):
+            return producers.piece(self.logits, _ACCESS, start, None, 0.0)
 
     def at(self, column: ir.Value, count: ir.Value) -> Chunk:
         """One chunk, outside a pass."""

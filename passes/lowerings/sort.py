@@ -74,7 +74,8 @@ class _Sort:
         if self.is_short:
             self.order = self.t.ramp(self.chunk, b.i32_type, "order")
         else:
-            self.descending = Descending(self.t, Keys(b, self.dtype), self.ramp, self.length)
+            lane = self.t.ramp(self.chunk, ir.IntegerType.get_signless(16), "lane")
+            self.descending = Descending(self.t, Keys(b, self.dtype), self.ramp, lane, self.length)
         b.for_(share.first, share.last, self.t.one, [], self.row, induction="row", about="The rows of this core.")
 
     def row(self, row: ir.Value) -> list[ir.Value]:

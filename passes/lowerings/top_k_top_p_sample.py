@@ -37,6 +37,8 @@ from .site import PART_UNIT, Candidate, Site
 SUMMARY = "Top-k, top-p and min-p of every row, and an index sampled from what is left, or the distribution."
 FILL = {"logits_idx": -1}
 CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False))
+_LISTED_BYTES = 16 << 10  # of a chunk in the search for the first elements
+_RESIDENT = 2  # as many chunks stay in the unified buffer
 
 MAX_VOCABULARY = 1 << 20
 SHORT_ROW = 1024
@@ -100,6 +102,10 @@ class _Sampler:
         self.parts = 1 if self.is_short else site.parts_of_row(logits)
         if self.is_short:
             self.chunk = next(lanes for lanes in _SORTED_LANES if lanes >= self.vocabulary)
+        self.part_length = up(-(-self.vocabulary // self.parts), PART_UNIT)
+        self.is_load = site.producers.is_load(op.logits)
+        widest = _LISTED_BYTES // (4 if str(self.dtype) == "f32" else 2) if self.is_load else self.chunk
+        self.listed_chunk = min(widest, self.part_length)
         self.producers.tile = self.chunk
         site.deal_out(next(iter(site.outputs.values())))
 
@@ -117,7 +123,8 @@ class _Sampler:
             self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits
         )
         if not self.is_short:
-            descending = Descending(self.t, self.keys, self.ramp, self.vocabulary)
+            self.lane = self.t.ramp(max(self.chunk, self.listed_chunk), ir.IntegerType.get_signless(16), "lane")
+            descending = Descending(self.t, self.keys, self.ramp, slice_of(b, self.lane, 0, self.chunk), self.vocabulary)
             self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
         if parts == 1:
             each_row(self.t, share, self.one_row)
@@ -131,8 +138,12 @@ class _Sampler:
         return self.stretch(self.t.zero, self.length, self.vocabulary, chunk)
 
     def stretch(self, start: ir.Value, end: ir.Value, length: int, chunk: int) -> RowChunks:
-        ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
-        return RowChunks(self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp)
+        return RowChunks(
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=self.ramp_of(chunk)
+        )
+
+    def ramp_of(self, chunk: int) -> ir.Value | None:
+        return slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
 
     def one_row(self, number: ir.Value) -> list[ir.Value]:
         b = self.b
@@ -329,7 +340,7 @@ class _Sampler:
         chunks = self.chunks(self.chunk)
 
         def listed():
-            return self.by_size(row, lambda size: self.decide_pairs(row, self.leading(size, chunks, row.number)))
+            return self.by_size(row, lambda size: self.decide_pairs(row, self.leading(size, t.zero, self.length, row)))
 
         if self.first_suffices:
             return b.if_(row.in_order, _CHOICE, listed, lambda: self.as_it_is(row), types=self.choice_types())
@@ -354,8 +365,14 @@ class _Sampler:
         about = "The first elements of the row."
         return b.if_(is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about)
 
-    def leading(self, size: Size, chunks: RowChunks, number: ir.Value) -> ir.Value:
-        return Leading(self.t, self.keys, self.ramp, size).pairs(chunks, number)
+    def leading(self, size: Size, start: ir.Value, end: ir.Value, row: Row) -> ir.Value:
+        """The first elements of this core's stretch of the row."""
+        chunk, length = self.listed_chunk, min(self.part_length, self.vocabulary)
+        chunks = RowChunks(
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=self.ramp_of(chunk),
+            resident=self.is_load and length <= _RESIDENT * chunk,
+        )  # fmt: skip
+        return Leading(self.t, self.keys, self.ramp, self.lane, size).pairs(chunks, row.number)
 
     def decide_pairs(self, row: Row, pairs: ir.Value) -> list[ir.Value]:
         return self.decide(row, *self.t.unpacked(pairs), row.number, row.number, None)
@@ -366,16 +383,16 @@ class _Sampler:
         """This core's part of a row: its list, or its bands; what all parts found; and its stretch of the logits."""
         t, b = self.t, self.b
         row = self.enter(row_number)
-        length = up(-(-self.vocabulary // self.parts), PART_UNIT)
-        start = b.op(arith.muli, self.part, b.index(length), name="part_start")
-        end = t.smaller(t.plus(start, b.index(length)), self.length, "part_end")
-        chunks = self.stretch(start, end, length, self.chunk)
+        length = b.index(self.part_length)
+        start = b.op(arith.muli, self.part, length, name="part_start")
+        end = t.smaller(t.plus(start, length), self.length, "part_end")
+        chunks = self.stretch(start, end, self.part_length, self.chunk)
         is_first = b.cmpi("eq", self.part, t.zero, "is_first")
         in_nucleus = t.both(row.in_order, t.opposite(row.is_listed), "in_nucleus")
 
         def give_list():
             def build(size):
-                self.exchange.give_list(self.leading(size, chunks, row.number), turn)
+                self.exchange.give_list(self.leading(size, start, end, row), turn)
                 return self.no_choice()
 
             self.by_size(row, build)

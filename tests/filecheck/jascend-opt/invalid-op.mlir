@@ -21,7 +21,7 @@ func.func @operand_count() {
 
 // What IRDL cannot check.
 func.func @element_type() {
-  // expected-error-re @below {{a ramp has elements f{{32|64}} or i32, got i{{[0-9]+}}}}
+  // expected-error-re @below {{a ramp has elements f{{32|64}}, i32 or i16, got i{{[0-9]+}}}}
   %0 = "tile.iota"() : () -> tensor<8xi8>
   return
 }
@@ -29,7 +29,7 @@ func.func @element_type() {
 // -----
 
 func.func @at_an_unknown_location() {
-  // expected-error @unknown {{a ramp has elements f32 or i32, got i8}}
+  // expected-error @unknown {{a ramp has elements f32, i32 or i16, got i8}}
   %0 = "tile.iota"() : () -> tensor<8xi8> loc(unknown)
   return
 }

@@ -6,7 +6,7 @@ func.func @missing() { return }
 
 // -----
 
-// CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: error: unexpected error: {{.*}}a ramp has elements f32 or i32, got i8
+// CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: error: unexpected error: {{.*}}a ramp has elements f32, i32 or i16, got i8
 func.func @unexpected() {
   %0 = "tile.iota"() : () -> tensor<8xi8>
   return
