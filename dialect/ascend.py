@@ -72,6 +72,10 @@ def _verify_sort(op) -> None:
     _expect(op.indices, "indices", indices)
 
 
+def _verify_row_wise(op) -> None:
+    _expect(op.out, "out", rules.row_wise(shaped(op.x)))
+
+
 def _verify_apply_top_k_top_p(op) -> None:
     out = rules.apply_top_k_top_p(shaped(op.logits), shaped(op.p), shaped(op.k), target=op.target)
     _expect(op.out, "out", out)
@@ -176,6 +180,17 @@ ASCEND = Dialect(
                 Result("indices", "tensor", "[..., V], i32"),
             ),
             verify=_verify_sort,
+        ),
+        Op(
+            "row_wise",
+            "Its operand, in memory: what elementwise work and reductions of rows compute, as a kernel of its own.",
+            operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16 or i32", by_row=True),),
+            results=(Result("out", "tensor", "as `x`"),),
+            description=(
+                "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "
+                "the lanes."
+            ),
+            verify=_verify_row_wise,
         ),
         Op(
             "apply_top_k_top_p_with_sorted",

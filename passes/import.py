@@ -2,7 +2,7 @@
 
 The module has been lowered for the platform `ascend` and its StableHLO legalized to `linalg`, `arith`, `math` and
 `tensor`; operators of ours are `ascend` ops. Every op that the compiler has no way with is an error at its line of Python,
-all of them at once: StableHLO ops that legalization left, reductions, elementwise operations that kernels do not compute.
+all of them at once: StableHLO ops that legalization left, reductions and elementwise operations that kernels do not compute.
 
 Before:
 
@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from .diagnostics import PassFailure, emit_error
+from .diagnostics import PassFailure, emit_error, resolve
 from .lowerings.producers import VIEWS, unsupported_reason
+from .lowerings.reductions import is_reduction, reduction_of
 from .registry import register_pass
 
 _FOREIGN_ATTRIBUTES = ("mhlo.", "jax.", "sdy.", "stablehlo.")
@@ -44,7 +45,9 @@ class Import:
             _drop_argument_attributes(function)
             for block in function.regions[0].blocks:
                 problems += _unsupported(block)
-        for op, reason in problems:
+        # What legalization made several ops of is one to the user.
+        last = {(label(op), str(resolve(op.location))): (op, reason) for op, reason in problems}
+        for op, reason in last.values():
             emit_error(op, f"unsupported operation '{label(op)}': {reason}")
         if problems:
             raise PassFailure
@@ -62,8 +65,8 @@ def _unsupported(block: ir.Block) -> list[tuple[ir.Operation, str]]:
         op = view.operation
         if op.name in (*_TRANSPARENT, *VIEWS) or op.name.startswith("ascend."):
             continue
-        reason = unsupported_reason(op)
-        if reason is not None:
+        reason = reduction_of(op) if is_reduction(op) else unsupported_reason(op)
+        if isinstance(reason, str):
             found.append((op, reason))
     return found
 

@@ -45,6 +45,7 @@ from .lowerings import (
     moe_gating_routing,
     moe_gating_top_k,
     moe_init_routing,
+    row_wise,
     sort,
     top_k_top_p_sample,
 )
@@ -62,6 +63,7 @@ SINGLE_BUFFERS = "ascend.single_buffers"  # there is no room for loading ahead
 #   SUMMARY: what the kernel does, in a sentence or two;
 #   FILL: for a result of which a part may stay unwritten, what the program puts there (others: 0);
 #   CANDIDATES, where it has a preference: sizes of tiles to try, see `lowerings.site`;
+#   FROM_MEMORY, where there are any: names of operands that the kernel does not compute, but loads;
 #   refusal(op, target): why no kernel is generated for an op, or None;
 #   lower(op, site): builds the body of the kernel.
 _LOWERINGS = {
@@ -70,6 +72,7 @@ _LOWERINGS = {
     "ascend.moe_gating_routing": moe_gating_routing,
     "ascend.moe_gating_top_k": moe_gating_top_k,
     "ascend.moe_init_routing": moe_init_routing,
+    "ascend.row_wise": row_wise,
     "ascend.sort": sort,
     "ascend.top_k_top_p_sample": top_k_top_p_sample,
 }
@@ -78,6 +81,12 @@ _LOWERINGS = {
 def supported(op_name: str) -> bool:
     """Whether an operator has a lowering to tiles."""
     return op_name in _LOWERINGS
+
+
+def taken_from_memory(op: ir.OpView, value: ir.Value) -> bool:
+    """Whether an operator's kernel has to find an operand in memory, and cannot compute it from others."""
+    names = getattr(_LOWERINGS.get(op.operation.name), "FROM_MEMORY", ())
+    return any(getattr(op, name) == value for name in names)
 
 
 def candidates(kernel: ir.Operation) -> tuple[Candidate, ...]:

@@ -35,9 +35,10 @@ from mlir import ir
 from mlir.dialects import func
 
 from .builder import name_of, named
+from .cluster_rows import computed, is_plain_view, produced
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, supported
-from .lowerings.producers import VIEWS, inputs, unsupported_reason
+from .lowerings.producers import VIEWS, captured
 from .registry import option, register_pass
 
 _label = importlib.import_module(".import", __package__).label
@@ -111,31 +112,24 @@ def _cluster(op: ir.Operation) -> tuple[list[ir.Operation], list[ir.Value]]:
     members: list[ir.Operation] = []
     leaves: list[ir.Value] = []
     seen: set[int] = set()
+    inside = computed if op.name == "ascend.row_wise" else produced
 
     def visit(value: ir.Value) -> None:
         owner = value.owner
-        if isinstance(owner, ir.Block) or unsupported_reason(owner) is not None or _is_plain_view(owner):
+        if isinstance(owner, ir.Block) or not inside(owner):
             if value not in leaves:
                 leaves.append(value)
             return
         if hash(owner) in seen:
             return
         seen.add(hash(owner))
-        for operand in owner.operands:
+        for operand in (*owner.operands, *captured(owner)):
             visit(operand)
         members.append(owner)
 
     for operand in op.operands:
         visit(operand)
     return [*members, op], leaves
-
-
-def _is_plain_view(op: ir.Operation) -> bool:
-    """A reshape of something that is in memory anyway: it stays outside, where it costs nothing."""
-    if op.name not in VIEWS:
-        return False
-    source = inputs(op)[0].owner
-    return isinstance(source, ir.Block) or source.name == "func.call" or _is_plain_view(source)
 
 
 def _names(leaves: list[ir.Value]) -> list[str]:
@@ -161,7 +155,7 @@ def _remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
 
 def _erase_dead(block: ir.Block) -> None:
     for op in reversed([view.operation for view in block.operations]):
-        removable = not op.name.startswith("func.") and unsupported_reason(op) is None
+        removable = not op.name.startswith("func.") and (computed(op) or is_plain_view(op))
         if removable and not any(True for result in op.results for _ in result.uses):
             op.erase()
 

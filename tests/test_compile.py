@@ -166,13 +166,16 @@ def test_unsupported_operations_are_listed_with_their_lines():
     assert "    ranked = jnp.sort(logits, axis=-1)" in text  # the line itself, under it a caret
 
 
-def test_a_result_outside_the_kernels_is_unsupported():
+def test_a_result_that_an_operator_takes_too_has_a_kernel_of_its_own():
     def both(logits, k):
         scaled = logits * 2.0
         return scaled, ja.apply_top_k_top_p(scaled, k=k)
 
-    with pytest.raises(ja.errors.Unsupported, match="'mul': its result is needed outside the kernels"):
-        ja.compile(both, shape(2, 64), shape(2, dtype=np.int32))
+    logits, k = arrays()[0], arrays()[3]
+    program = ja.compile(both, logits, k)
+    assert [kernel.name for kernel in program.kernels] == ["jascend_both_row_wise", "jascend_both_apply_top_k_top_p"]
+    for actual, expected in zip(program(logits, k), jax.jit(both)(logits, k)):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_an_operator_without_a_kernel_is_unsupported():

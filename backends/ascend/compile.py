@@ -27,8 +27,8 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[
     # Passes of the user's own come first: what they make may fuse further.
     fusions = "".join(f"{name}," for name in (*plugin_passes, *FUSIONS) if name not in forbid)
     return {
-        "import": f"inline-calls,import,{_CLEAN}",
-        "fused": f"{fusions}remove-dead-ops,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "import": f"inline-calls,fold-scalars,canonicalize,import,{_CLEAN}",
+        "fused": f"{fusions}remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 

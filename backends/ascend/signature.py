@@ -129,6 +129,7 @@ def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int]]:
         yield ir.BlockArgument(value).arg_number, dim
     elif owner.name == "linalg.generic":
         maps = [attribute.value for attribute in owner.attributes["indexing_maps"]]
+        dim = ir.AffineDimExpr(maps[-1].results[dim]).position  # of the iteration: a reduction has more
         for source, affine in zip(inputs(owner), maps):
             for position, expression in enumerate(affine.results):
                 if isinstance(expression, ir.AffineDimExpr) and expression.position == dim:

@@ -21,21 +21,24 @@ from .core import Core, NotInterpreted, dtype_of
 __all__ = ["NotInterpreted", "dtype_of", "run_kernel"]
 
 
-def run_kernel(module: ir.Module, name: str, inputs: Sequence[np.ndarray], cores: int = 1) -> list[np.ndarray]:
+def run_kernel(
+    module: ir.Module, name: str, inputs: Sequence[np.ndarray], cores: int = 1, rows: int | None = None
+) -> list[np.ndarray]:
     """Runs a kernel lowered to tiles, one core after the other; those that meet go on together.
 
     Args:
       module: holds the kernel, a function over memrefs in memory space "gm".
       name: the kernel's.
-      inputs: arrays for its leading arguments; the leading dimension of the others is that of the first.
+      inputs: arrays for its leading arguments.
       cores: among how many the rows are shared.
+      rows: the leading dimension of the other arguments; None: that of the first input.
 
     Returns: the arrays of the other arguments, as the kernel left them. Bytes that it did not write are 0xFF.
     """
     kernel = next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == name)
     block = kernel.regions[0].blocks[0]
     arrays = [np.ascontiguousarray(x) for x in inputs]
-    rows = arrays[0].shape[0]
+    rows = arrays[0].shape[0] if rows is None else rows
     outputs = []
     for argument in list(block.arguments)[len(arrays) :]:
         memory = ir.MemRefType(argument.type)

@@ -37,6 +37,7 @@ SUMMARY = (
     "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified buffer, and "
     "every instruction takes all of them."
 )
+FROM_MEMORY = ("input_ids", "tid2eid", "additional_token_mask")
 FILL: dict[str, int] = {}
 CANDIDATES = (
     *(Candidate(lanes) for lanes in (8192, 7168, 6144, 5120, 4096, 3072, 2048, 1024)),

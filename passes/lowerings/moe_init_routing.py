@@ -27,6 +27,7 @@ SUMMARY = (
     "Copies every token once for each of its experts, ordered by expert. Cores order their own pairs of token and "
     "expert, tell each other how many they have of each expert, and copy the rows of their own tokens."
 )
+FROM_MEMORY = ("x", "expert_idx", "scale", "offset")
 FILL = {"expanded_row_idx": -1}
 CANDIDATES = tuple(
     Candidate(tile, lanes, load_ahead)
@@ -58,7 +59,7 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
     if any(ir.RankedTensorType(value.type).is_dynamic_dim(0) for value in present):
         return "is generated for a fixed number of tokens"
     if any(not isinstance(value.owner, ir.Block) for value in present):
-        return "takes its operands from memory: compute what goes in before, outside of what is compiled"
+        return "takes its operands from memory: its kernel does not compute them"
     if op.quant_mode not in (_NO_QUANTIZATION, *_LARGEST):
         return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
     if _element(op.x) == "f4E2M1FN":

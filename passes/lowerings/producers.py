@@ -8,8 +8,7 @@ A piece is named by its access: for every dimension of the value "row" (the row 
 None (the only position of a unit dimension). Pieces without "col" do not change inside a row: they are computed once a
 row, on a tile of one 32-byte block, and spread by a splat.
 
-Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a
-CPU; integers in int32. The caller's structure is passed through unchanged: what cannot be computed here is reported at
+Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed through unchanged: what cannot be computed here is reported at
 its own location, every such op once.
 """
 
@@ -19,39 +18,19 @@ import contextlib
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import arith, math
+from mlir.dialects import arith, tensor
 
 from jascend.dialect import TILE
 
 from ..builder import Builder, name_of, tile_type
 from ..diagnostics import emit_error
+from . import bodies
 
 Access = tuple[str | None, ...]
 
 _BLOCK_BYTES = 32
-_ROUNDED = ("bf16", "f16")
-_FLOAT_OPS = {
-    "arith.addf": arith.addf,
-    "arith.subf": arith.subf,
-    "arith.mulf": arith.mulf,
-    "arith.divf": arith.divf,
-    "arith.maximumf": arith.maximumf,
-    "arith.minimumf": arith.minimumf,
-    "arith.negf": arith.negf,
-    "math.exp": math.exp,
-    "math.log": math.log,
-    "math.sqrt": math.sqrt,
-    "math.absf": math.absf,
-}
-_INT_OPS = {
-    "arith.addi": arith.addi,
-    "arith.subi": arith.subi,
-    "arith.muli": arith.muli,
-    "arith.maxsi": arith.maxsi,
-    "arith.minsi": arith.minsi,
-}
-_CASTS = ("arith.extf", "arith.truncf", "arith.sitofp")
-_BODY_OPS = frozenset((*_FLOAT_OPS, *_INT_OPS, *_CASTS, "arith.constant", "arith.cmpf", "arith.select", "linalg.yield"))
+_ROW_LANES = 8  # of what is the same throughout a row: one block of float32
+_COMPARED_LANES = 64  # a comparison covers 256 bytes at least
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
 
@@ -62,7 +41,10 @@ class Unsupported(Exception):
 def unsupported_reason(op: ir.Operation) -> str | None:
     """Why `Producers` cannot compute an op; None if it can."""
     if op.name == "arith.constant":
-        return None if _constant(op) is not None else "a constant that is not one value throughout"
+        constant = constant_of(op)
+        if isinstance(constant, bool):
+            return "a constant of booleans"
+        return None if constant is not None else "a constant that is not one value throughout"
     if op.name in VIEWS:
         return _why_no_view(op)
     if op.name in ("tensor.empty", "linalg.fill"):
@@ -80,17 +62,11 @@ def unsupported_reason(op: ir.Operation) -> str | None:
         for expression in affine.results:
             if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
                 return f"an access {affine} that is no plain broadcast"
-    for inner in op.regions[0].blocks[0].operations:
-        if inner.operation.name not in _BODY_OPS:
-            return f"kernels do not compute '{inner.operation.name}'"
-        if inner.operation.name in ("arith.sitofp", "arith.extf", "arith.truncf") and not _cast_fits(inner.operation):
-            return f"a cast from {inner.operands[0].type} to {inner.results[0].type}"
-    return None
-
-
-def _cast_fits(op: ir.Operation) -> bool:
-    kinds = {str(op.operands[0].type), str(op.results[0].type)}
-    return kinds <= {"f32", "bf16", "f16", "i32"}
+        positions = [ir.AffineDimExpr(e).position for e in affine.results if isinstance(e, ir.AffineDimExpr)]
+        if positions != sorted(set(positions)):
+            return "a transposition"
+    reasons = (bodies.refusal(view.operation) for view in op.regions[0].blocks[0].operations)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _why_no_view(op: ir.Operation) -> str | None:
@@ -126,7 +102,20 @@ def inputs(op: ir.Operation) -> list[ir.Value]:
     return []
 
 
-def _constant(op: ir.Operation) -> float | int | None:
+def captured(op: ir.Operation) -> list[ir.Value]:
+    """The constants outside of an op that its body uses."""
+    inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
+    used = dict.fromkeys(value for operation in inner for value in operation.operands)
+    constants = [value for value in used if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"]
+    return [value for value in constants if value.owner not in inner]
+
+
+def width_of(element: ir.Type) -> int:
+    """Bytes of an element in a tile."""
+    return {"bf16": 2, "f16": 2, "i8": 1, "i1": 1}.get(str(element), 4)
+
+
+def constant_of(op: ir.Operation) -> float | int | None:
     """The one value of a constant, scalar or splat; None if it varies."""
     value = op.attributes["value"]
     if isinstance(value, (ir.FloatAttr, ir.IntegerAttr)):
@@ -134,6 +123,17 @@ def _constant(op: ir.Operation) -> float | int | None:
     if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
         return value.get_splat_value().value
     return None
+
+
+def compares(value: ir.Value) -> bool:
+    """Whether a comparison, or a boolean, goes into a value."""
+    if _is_boolean(value):
+        return True
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    bodies_of = (view.operation.name for region in owner.regions for block in region.blocks for view in block.operations)
+    return any(name in ("arith.cmpf", "arith.cmpi") for name in bodies_of) or any(map(compares, inputs(owner)))
 
 
 class Producers:
@@ -147,6 +147,9 @@ class Producers:
         self.buffers = buffers
         self.tile = tile
         self.row: ir.Value | None = None
+        self.known: dict[tuple[ir.Value, Access], ir.Value] = {}  # tiles of pieces that were computed elsewhere
+        self.row_lanes = _ROW_LANES
+        self.outer: dict[str, ir.Value] = {}  # positions in dimensions between the rows and the columns, by label
         self._runs: tuple[int, int, int] | None = None
         self._row_tiles: dict[tuple[ir.Value, Access], ir.Value] = {}
         self._scalars: dict[tuple[ir.Value, Access], ir.Value] = {}
@@ -170,7 +173,7 @@ class Producers:
 
     def row_scalar(self, value: ir.Value, access: Access, name: str) -> ir.Value:
         """A value that is one scalar a row, on the scalar unit: f32 for floats, i32 for integers."""
-        tile = self._row_tile(value, access)
+        tile = self.row_tile(value, access)
         element = ir.ShapedType(tile.type).element_type
         return self.b.build(TILE.classes["Extract"], tile, self.b.index(0), results=[element], name=name).scalar
 
@@ -180,15 +183,17 @@ class Producers:
             value = value.owner.operands[0]
         return isinstance(value.owner, ir.Block)
 
-    def piece(self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float) -> ir.Value:
-        """A run of columns of a value as a tile: float32, or int32. `pad` fills the lanes from `count` on of what is
-        loaded from global memory."""
-        return self._compute(value, access, column, count, pad, {})
+    def piece(
+        self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float | None, done: dict | None = None
+    ) -> ir.Value:
+        """A run of columns of a value as a tile: float32, int32, or a mask. `pad` fills the lanes from `count` on of what
+        is loaded from global memory; None: there are none. `done` holds what has been computed for the same columns of the same row."""
+        return self._compute(value, access, column, count, pad, {} if done is None else done)
 
     def raw_piece(self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float) -> ir.Value:
         """The same of an argument as it is (`is_load`), in its own dtype."""
         while not isinstance(value.owner, ir.Block):
-            ((value, access),) = _accesses(value.owner, access)
+            ((value, access),) = accesses(value.owner, access)
         return self._load_raw(value, access, column, count, pad)
 
     @contextlib.contextmanager
@@ -205,18 +210,23 @@ class Producers:
             self._splat(value, access)
             return
         owner = value.owner
-        if isinstance(owner, ir.Block):
+        if isinstance(owner, ir.Block) or (value, access) in self.known:
             return
-        for operand, operand_access in _accesses(owner, access):
+        for operand, operand_access in accesses(owner, access):
             self._prepare(operand, operand_access)
         if owner.name == "linalg.generic":
-            for inner in owner.regions[0].blocks[0].operations:
-                if inner.operation.name == "arith.constant":
-                    self._splat(inner.results[0], ())
+            constants = (view.operation for view in owner.regions[0].blocks[0].operations)
+            own = [op.results[0] for op in constants if op.name == "arith.constant"]
+            for constant in (*own, *captured(owner)):
+                self._splat(constant, ())
 
-    def _row_tile(self, value: ir.Value, access: Access) -> ir.Value:
+    def row_tile(self, value: ir.Value, access: Access) -> ir.Value:
+        """A value that is one a row, in the first lane of a tile."""
         key = (value, access)
         if key not in self._row_tiles:
+            if self.row_lanes < _COMPARED_LANES and compares(value):
+                self.row_lanes = _COMPARED_LANES
+                self._row_tiles.clear()
             self._row_tiles[key] = self._compute(value, access, None, None, 0.0, {})
         return self._row_tiles[key]
 
@@ -230,22 +240,34 @@ class Producers:
             else:
                 name = self._name(value)
                 if key not in self._scalars:
-                    self._scalars[key] = self.row_scalar(value, access, f"row_{name}")
+                    self._scalars[key] = self._scalar_of_row(value, access, f"row_{name}")
                 scalar = self._scalars[key]
             self._splats[key] = self.b.splat(scalar, self.tile, f"{name}_tile" if name else None)
+            if _is_boolean(value):
+                zeros = self.b.splat(self.b.f32(0.0), self.tile)
+                self._splats[key] = self.b.cmpf("UNE", self._splats[key], zeros, f"{name}_holds")
         return self._splats[key]
+
+    def _scalar_of_row(self, value: ir.Value, access: Access, name: str) -> ir.Value:
+        """As `row_scalar`; of a boolean, 1 or 0."""
+        if not _is_boolean(value):
+            return self.row_scalar(value, access, name)
+        number = bodies.one_or_zero(self.b, self.row_tile(value, access), name)
+        return self.b.build(TILE.classes["Extract"], number, self.b.index(0), results=[self.b.f32_type], name=name).scalar
 
     # -- the walk -----------------------------------------------------------------------------------------------
 
-    def _compute(self, value, access: Access, column, count, pad: float, done: dict) -> ir.Value:
+    def _compute(self, value, access: Access, column, count, pad: float | None, done: dict) -> ir.Value:
         if column is not None and "col" not in access:
             return self._splat(value, access)
         key = (value, access)
+        if key in self.known:
+            return self.known[key]
         if key not in done:
             done[key] = self._compute_anew(value, access, column, count, pad, done)
         return done[key]
 
-    def _compute_anew(self, value, access: Access, column, count, pad: float, done: dict) -> ir.Value:
+    def _compute_anew(self, value, access: Access, column, count, pad: float | None, done: dict) -> ir.Value:
         owner = value.owner
         if isinstance(owner, ir.Block):
             return self._load(value, access, column, count, pad)
@@ -255,28 +277,37 @@ class Producers:
         if reason is not None:
             emit_error(owner, f"'{owner.name}' cannot be computed inside a kernel: {reason}")
             raise Unsupported
-        inputs = [self._compute(v, a, column, count, pad, done) for v, a in _accesses(owner, access)]
+        inputs = [self._compute(v, a, column, count, pad, done) for v, a in accesses(owner, access)]
         if owner.name != "linalg.generic":
             return inputs[0]
         return self._body(owner, inputs, column)
 
     def _length(self, column: ir.Value | None) -> int:
-        return self.tile if column is not None else _BLOCK_BYTES // 4
+        return self.tile if column is not None else self.row_lanes
 
-    def _load(self, argument: ir.Value, access: Access, column, count, pad: float) -> ir.Value:
+    def _load(self, argument: ir.Value, access: Access, column, count, pad: float | None) -> ir.Value:
         raw = self._load_raw(argument, access, column, count, pad)
         with _at(self.b, argument.location):
-            return self._widen(raw, self._name(argument))
+            if column is None and ir.RankedTensorType(raw.type).get_dim_size(0) > self.row_lanes:
+                raw = self._head(raw)
+            return self._widen(raw, self._name(argument), _is_boolean(argument))
 
-    def _load_raw(self, argument: ir.Value, access: Access, column, count, pad: float) -> ir.Value:
+    def _head(self, tile: ir.Value) -> ir.Value:
+        element = ir.ShapedType(tile.type).element_type
+        return tensor.extract_slice(
+            tile_type(self.row_lanes, element), tile, [], [], [], [0], [self.row_lanes], [1], loc=self.b.loc()
+        )
+
+    def _load_raw(self, argument: ir.Value, access: Access, column, count, pad: float | None) -> ir.Value:
         b = self.b
         element = ir.ShapedType(argument.type).element_type
-        width = 2 if str(element) in _ROUNDED else 4
-        length = self.tile if column is not None else _BLOCK_BYTES // width
+        if _is_boolean(argument):
+            element = ir.IntegerType.get_signless(8)
+        length = self.tile if column is not None else max(self.row_lanes, _BLOCK_BYTES // width_of(element))
         name = self._name(argument)
         with _at(b, argument.location):
-            offset = self._offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
-            result = f"{name}_raw" if width == 2 else name
+            offset = self.offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
+            result = name if width_of(element) == 4 else f"{name}_raw"
             if column is not None and self._runs is not None:
                 runs, run, pitch = self._runs
                 return b.build(
@@ -289,17 +320,17 @@ class Producers:
                 offset,
                 count if column is not None else b.index(1),
                 results=[tile_type(length, element)],
-                pad=ir.FloatAttr.get(b.f32_type, pad),
+                pad=None if pad is None else ir.FloatAttr.get(b.f32_type, pad),
                 name=result,
             ).value
 
-    def _offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:
+    def offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:
         """The flat element offset of a piece's first element."""
         b = self.b
         offset = None
         stride = 1
         for dim in reversed(range(shape.rank)):
-            position = {"row": self.row, "col": column, None: None}[access[dim]]
+            position = {"row": self.row, "col": column, None: None, **self.outer}[access[dim]]
             if position is not None:
                 term = position if stride == 1 else b.op(arith.muli, position, b.index(stride))
                 offset = term if offset is None else b.op(arith.addi, term, offset, name=name)
@@ -307,22 +338,17 @@ class Producers:
                 stride *= shape.get_dim_size(dim)
         return b.index(0) if offset is None else offset
 
-    def _widen(self, tile: ir.Value, name: str | None) -> ir.Value:
-        element = str(ir.ShapedType(tile.type).element_type)
-        if element not in _ROUNDED:
+    def _widen(self, tile: ir.Value, name: str | None, boolean: bool = False) -> ir.Value:
+        b, lanes = self.b, ir.RankedTensorType(tile.type).get_dim_size(0)
+        if boolean:
+            number = bodies.float_of_int(b, tile, name)
+            return b.cmpf("UNE", number, b.splat(b.f32(0.0), lanes), f"{name}_holds")
+        if str(ir.ShapedType(tile.type).element_type) not in bodies.ROUNDED:
             return tile
-        wide = tile_type(ir.RankedTensorType(tile.type).get_dim_size(0), self.b.f32_type)
-        return self.b.op(arith.extf, wide, tile, name=name)
-
-    def _round(self, tile: ir.Value, element: ir.Type, name: str | None) -> ir.Value:
-        """A float32 tile rounded to the values of a narrower dtype."""
-        if str(element) not in _ROUNDED:
-            return tile
-        narrow = tile_type(ir.RankedTensorType(tile.type).get_dim_size(0), element)
-        return self._widen(self.b.op(arith.truncf, narrow, tile, name=f"{name}_{element}"), name)
+        return b.op(arith.extf, tile_type(lanes, b.f32_type), tile, name=name)
 
     def _scalar_constant(self, op: ir.Operation) -> ir.Value:
-        constant = _constant(op)
+        constant = constant_of(op)
         if isinstance(constant, float):
             return self.b.f32(constant)
         return self.b.i32(constant)
@@ -352,7 +378,7 @@ class Producers:
                 values[op.results[0]] = self._outer(op.results[0], column)
                 continue
             with _at(b, op.location):
-                values[op.results[0]] = self._apply(op, operands)
+                values[op.results[0]] = bodies.apply(b, op, operands)
         raise AssertionError("a generic op without a yield does not verify")
 
     def _outer(self, value: ir.Value, column) -> ir.Value:
@@ -360,25 +386,6 @@ class Producers:
         if column is not None:
             return self._splat(value, ())
         return self.b.splat(self._scalar_constant(value.owner), self._length(column))
-
-    def _apply(self, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
-        b = self.b
-        element = op.results[0].type
-        name = _operation_name(op)
-        if op.name in _FLOAT_OPS:
-            return self._round(_FLOAT_OPS[op.name](*operands, loc=b.loc(name)), element, name)
-        if op.name in _INT_OPS:
-            return _INT_OPS[op.name](*operands, loc=b.loc(name))
-        if op.name == "arith.extf":
-            return operands[0]
-        if op.name == "arith.truncf":
-            return self._round(operands[0], element, name)
-        if op.name == "arith.sitofp":
-            length = ir.RankedTensorType(operands[0].type).get_dim_size(0)
-            return self._round(b.op(arith.sitofp, tile_type(length, b.f32_type), operands[0], name=name), element, name)
-        if op.name == "arith.cmpf":
-            return arith.cmpf(op.attributes["predicate"], *operands, loc=b.loc(name))
-        return b.select(*operands, name=name)
 
 
 def _shows_input(op: ir.Operation) -> bool:
@@ -388,13 +395,7 @@ def _shows_input(op: ir.Operation) -> bool:
     return op.name == "linalg.generic" and len(op.regions[0].blocks[0].operations) == 1 and len(inputs(op)) == 1
 
 
-def _operation_name(op: ir.Operation) -> str:
-    return {"addf": "sum", "subf": "difference", "mulf": "scaled", "divf": "scaled", "cmpf": "mask"}.get(
-        op.name.partition(".")[2], op.name.partition(".")[2]
-    )
-
-
-def _accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
+def accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
     """Which pieces of an op's inputs give a piece of its result."""
     if op.name == "linalg.generic":
         pairs = []
@@ -403,25 +404,36 @@ def _accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]
             for expression in attribute.value.results:
                 constant = isinstance(expression, ir.AffineConstantExpr)
                 dims.append(None if constant else access[ir.AffineDimExpr(expression).position])
-            pairs.append((operand, _drop_unit(operand, tuple(dims))))
+            pairs.append((operand, tuple(dims)))
         return pairs
     if op.name in VIEWS:
         source = op.operands[0]
         if _is_uniform(source):
             return [(source, (None,) * ir.RankedTensorType(source.type).rank)]
-        kept = iter([a for a, dim in zip(access, ir.RankedTensorType(op.results[0].type).shape) if dim != 1])
-        shape = ir.RankedTensorType(source.type).shape
-        return [(source, tuple(None if dim == 1 else next(kept) for dim in shape))]
+        return [(source, _access_of_source(op, access))]
     if op.name == "linalg.fill":
         return [(op.operands[0], ())]
     return []
 
 
-def _drop_unit(value: ir.Value, access: Access) -> Access:
-    """A unit dimension has one position, whatever the iteration does."""
-    if not isinstance(value.type, ir.RankedTensorType):
+def _access_of_source(op: ir.Operation, access: Access) -> Access:
+    """The piece of a view's source. Of the dimensions that a view makes one of or one into, one has more than one position,
+    or the first of the rows stays the first."""
+    shape = ir.RankedTensorType(op.operands[0].type).shape
+    if op.name == "tensor.cast":
         return access
-    return tuple(None if dim == 1 else a for a, dim in zip(access, ir.RankedTensorType(value.type).shape))
+    groups = [[index.value for index in group] for group in op.attributes["reassociation"]]
+    if op.name == "tensor.expand_shape":
+        after = ir.RankedTensorType(op.results[0].type).shape
+        return tuple(access[max(group, key=lambda d: after[d] != 1)] if group else None for group in groups)
+    labels: list[str | None] = [None] * len(shape)
+    for number, group in enumerate(groups):
+        labels[max(group, key=lambda d: shape[d] != 1)] = access[number]
+    return tuple(labels)
+
+
+def _is_boolean(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and str(ir.RankedTensorType(value.type).element_type) == "i1"
 
 
 class _at:

@@ -12,7 +12,7 @@ func.func @foreign(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @reduction(%x: tensor<2x8xf32>, %init: tensor<2xf32>) -> tensor<2xf32> {
-  // expected-error@below {{unsupported operation 'linalg.generic': a reduction}}
+  // expected-error@below {{unsupported operation 'linalg.generic': a reduction that does not start from 0.0}}
   %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : tensor<2x8xf32>) outs(%init : tensor<2xf32>) {
   ^bb0(%a: f32, %acc: f32):

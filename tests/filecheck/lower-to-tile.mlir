@@ -69,7 +69,8 @@ func.func private @short(%x: tensor<2x300xf16>, %k: tensor<2xi32>) -> tensor<2x3
 // CHECK:         %[[RAMP:.*]] = "tile.iota"{{.*}} tensor<8192xf32>
 // CHECK:         scf.for %[[ROW:[a-z0-9]+]] =
 // CHECK:           %[[T16:.*]] = "tile.load"(%[[T]], %[[ROW]],
-// CHECK:           %[[T32:.*]] = arith.extf %[[T16]]
+// CHECK:           %[[LANES:.*]] = tensor.extract_slice %[[T16]][0] [8]
+// CHECK:           %[[T32:.*]] = arith.extf %[[LANES]]
 // CHECK:           %[[SCALAR:.*]] = "tile.extract"(%[[T32]]
 // CHECK:           "tile.load_rows"(%[[X]],{{.*}}gm_pitch = 785{{.*}} tensor<1024xbf16>
 // CHECK:           %[[SPLAT:.*]] = tensor.splat %[[SCALAR]] : tensor<8192xf32>

@@ -1,0 +1,148 @@
+"""Gives what is computed between operators, and is needed in memory, a kernel of its own: `ascend.row_wise`.
+
+Elementwise work that only feeds an operator is computed inside that operator's kernel, where its data is anyway. What is
+left needs a place in memory: what the program returns, what a library call takes, and rows that an operator takes but can
+only be computed from whole rows, as a softmax. Each such value becomes the operand of an `ascend.row_wise`, and what uses
+it reads its result.
+
+A value that has to be there before the rows that use it, because it is computed along another axis than theirs or is one
+for all of them, is a cluster of its own too.
+
+Before:
+
+    %s = linalg.generic {... arith.addf ...} ins(%x, %r) ...
+    %0 = "ascend.library_call"(%s, %w) {callee = "aclnnMatmul"} ...
+
+After:
+
+    %s = linalg.generic {... arith.addf ...} ins(%x, %r) ...
+    %1 = "ascend.row_wise"(%s) : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    %0 = "ascend.library_call"(%1, %w) {callee = "aclnnMatmul"} ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jascend.dialect import ASCEND
+from mlir import ir
+from mlir.dialects import tensor
+
+from .diagnostics import PassFailure, emit_error
+from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
+from .lowerings.producers import VIEWS, unsupported_reason
+from .lowerings.reductions import is_reduction, reduction_of
+from .lowerings.row_wise import Access, labels_of, sources
+from .registry import register_pass
+
+_WRITTEN = ("f32", "f16", "bf16", "i32")
+
+
+@register_pass("cluster-rows")
+@dataclass(frozen=True)
+class ClusterRows:
+    def run(self, module: ir.Operation, remarks) -> None:
+        failed = False
+        for function in module.regions[0].blocks[0].operations:
+            op = function.operation
+            if op.name != "func.func" or KERNEL in op.attributes or not len(op.regions[0].blocks):
+                continue
+            for value in _needed(op.regions[0].blocks[0]):
+                failed |= not _in_memory(value)
+        if failed:
+            raise PassFailure
+
+
+def computed(op: ir.Operation) -> bool:
+    """Whether kernels of rows compute an op."""
+    if is_reduction(op):
+        return not isinstance(reduction_of(op), str)
+    return produced(op)
+
+
+def produced(op: ir.Operation) -> bool:
+    """Whether an op is elementwise work that an operator's kernel computes where it takes the result."""
+    return unsupported_reason(op) is None and not is_plain_view(op)
+
+
+def is_plain_view(op: ir.Operation) -> bool:
+    """A reshape of something that is in memory anyway."""
+    if op.name not in VIEWS:
+        return False
+    source = op.operands[0].owner
+    return isinstance(source, ir.Block) or source.name.startswith(("ascend.", "func.")) or is_plain_view(source)
+
+
+def _needed(block: ir.Block) -> list[ir.Value]:
+    """The values that have to be in memory, each after those it is computed from."""
+    found: list[ir.Value] = []
+
+    def need(value: ir.Value) -> None:
+        while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
+            value = value.owner.operands[0]  # a reshape of what is in memory moves nothing
+        if isinstance(value.owner, ir.Block) or not computed(value.owner) or value in found:
+            return
+        for other in _before(value, labels_of(value, computed), value):
+            need(other)
+        found.append(value)
+
+    for view in block.operations:
+        op = view.operation
+        if op.name in ("func.return", "ascend.library_call") or LAUNCH in op.attributes:
+            for operand in op.operands:
+                need(operand)
+        elif op.name in ASCEND.by_name:
+            for operand in op.operands:
+                outside = [operand] if taken_from_memory(view, operand) else _outside(operand)
+                for value in outside:
+                    need(value)
+    return found
+
+
+def _before(value: ir.Value, access: Access, root: ir.Value, seen: set | None = None) -> Iterator[ir.Value]:
+    """What cannot be computed along with the rows of `root`, of what a piece of it is computed from."""
+    seen = set() if seen is None else seen
+    if (value, access) in seen or isinstance(value.owner, ir.Block):
+        return
+    seen.add((value, access))
+    owner = value.owner
+    if not computed(owner):
+        yield value
+    elif is_reduction(owner) and value != root and ("col" in access or not any(access)):
+        yield value
+    else:
+        for operand, operand_access in sources(owner, access):
+            yield from _before(operand, operand_access, root, seen)
+
+
+def _outside(value: ir.Value) -> Iterator[ir.Value]:
+    """What an operator's kernel cannot compute, of what an operand is computed from."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return
+    if not produced(owner):
+        yield value
+        return
+    for operand in owner.operands:
+        yield from _outside(operand)
+
+
+def _in_memory(value: ir.Value) -> bool:
+    """Puts a value into memory; whether that is possible."""
+    owner, shape = value.owner, ir.RankedTensorType(value.type)
+    if str(shape.element_type) not in _WRITTEN:
+        emit_error(owner, f"kernels write floats and int32 to memory, not {shape.element_type}")
+        return False
+    users = [(use.owner, use.operand_number) for use in value.uses]
+    with ir.InsertionPoint.after(owner), owner.location:
+        if shape.rank:
+            result = ASCEND.classes["RowWise"].build(value, results=[shape]).out
+        else:
+            one = ir.RankedTensorType.get([1], shape.element_type)
+            expanded = tensor.expand_shape(one, value, [], [], [1])
+            result = ASCEND.classes["RowWise"].build(expanded, results=[one]).out
+            result = tensor.collapse_shape(shape, result, [])
+    for user, number in users:
+        user.operands[number] = result
+    return True

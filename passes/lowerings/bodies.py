@@ -1,0 +1,152 @@
+"""The scalar operations of elementwise work, on tiles: which of them kernels compute, and how.
+
+Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a CPU;
+integers in int32; booleans are masks.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+from ..builder import Builder, tile_type
+
+ROUNDED = ("bf16", "f16")
+_FLOATS = ("f32", *ROUNDED)
+_COMPUTED = (*_FLOATS, "i32", "i1")
+_FLOAT_OPS = {
+    "arith.addf": arith.addf,
+    "arith.subf": arith.subf,
+    "arith.mulf": arith.mulf,
+    "arith.divf": arith.divf,
+    "arith.maximumf": arith.maximumf,
+    "arith.minimumf": arith.minimumf,
+    "arith.negf": arith.negf,
+    "math.exp": math.exp,
+    "math.log": math.log,
+    "math.sqrt": math.sqrt,
+    "math.absf": math.absf,
+}
+_INT_OPS = {
+    "arith.addi": arith.addi,
+    "arith.subi": arith.subi,
+    "arith.muli": arith.muli,
+    "arith.maxsi": arith.maxsi,
+    "arith.minsi": arith.minsi,
+}
+_MASK_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori}
+_CASTS = {
+    "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
+    "arith.fptosi": (_FLOATS, ("i32",)), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
+}  # fmt: skip
+_OTHERS = ("math.rsqrt", "arith.constant", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
+_ALL = frozenset((*_FLOAT_OPS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
+# Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which, predicate)
+_BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
+
+
+def refusal(op: ir.Operation) -> str | None:
+    """Why an op cannot stand in the body of elementwise work; None if it can."""
+    if op.name not in _ALL:
+        return f"kernels do not compute '{op.name}'"
+    if op.name == "linalg.yield":
+        return None
+    operands, results = ([str(value.type) for value in values] for values in (op.operands, op.results))
+    if op.name in _CASTS:
+        sources, targets = _CASTS[op.name]
+        return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
+    if op.name in _MASK_OPS:
+        return None if results == ["i1"] else f"kernels do not compute '{op.name}' of {results[0]}"
+    wrong = next((kind for kind in (*operands, *results) if kind not in _COMPUTED), None)
+    if wrong is None and op.name in (*_INT_OPS, "arith.cmpi"):
+        wrong = next((kind for kind in operands if kind != "i32"), None)
+    if wrong is None and op.name == "arith.cmpi" and _predicate(op) not in ("eq", "ne", *_BY_MAXIMUM):
+        return f"kernels do not compute the comparison '{_predicate(op)}'"
+    if wrong is None and op.name in ("arith.select", "arith.constant"):
+        wrong = next((kind for kind in results if kind == "i1"), None)
+    return None if wrong is None else f"kernels do not compute '{op.name}' of {wrong}"
+
+
+def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
+    """One op of a body on tiles: float32, int32, or masks."""
+    element = op.results[0].type
+    name = _name_of_operation(op)
+    if op.name in _FLOAT_OPS:
+        return rounded(b, _FLOAT_OPS[op.name](*operands, loc=b.loc(name)), element, name)
+    if op.name == "math.rsqrt":
+        root = math.sqrt(*operands, loc=b.loc("root"))
+        return rounded(b, b.op(arith.divf, b.splat(b.f32(1.0), _lanes(root)), root, name=name), element, name)
+    if op.name in _INT_OPS or op.name in _MASK_OPS:
+        return (_INT_OPS | _MASK_OPS)[op.name](*operands, loc=b.loc(name))
+    if op.name == "arith.extf":
+        return operands[0]
+    if op.name == "arith.truncf":
+        return rounded(b, operands[0], element, name)
+    if op.name == "arith.sitofp":
+        return rounded(b, float_of_int(b, operands[0], name), element, name)
+    if op.name == "arith.fptosi":
+        return b.op(arith.fptosi, tile_type(_lanes(operands[0]), b.i32_type), operands[0], name=name)
+    if op.name == "arith.uitofp":
+        return one_or_zero(b, operands[0], name)
+    if op.name == "arith.extui":
+        ones = one_or_zero(b, operands[0], name)
+        return b.op(arith.fptosi, tile_type(_lanes(ones), b.i32_type), ones, name=name)
+    if op.name == "arith.cmpf":
+        return arith.cmpf(op.attributes["predicate"], *operands, loc=b.loc(name))
+    if op.name == "arith.cmpi":
+        return _compared(b, _predicate(op), *operands, name)
+    return _selected(b, *operands, name)
+
+
+def rounded(b: Builder, tile: ir.Value, element: ir.Type, name: str | None) -> ir.Value:
+    """A float32 tile rounded to the values of a narrower dtype."""
+    if str(element) not in ROUNDED:
+        return tile
+    narrow = b.op(arith.truncf, tile_type(_lanes(tile), element), tile, name=f"{name}_{element}")
+    return b.op(arith.extf, tile_type(_lanes(tile), b.f32_type), narrow, name=name)
+
+
+def one_or_zero(b: Builder, mask: ir.Value, name: str | None) -> ir.Value:
+    """A mask as float32: 1 where it holds."""
+    ones = b.splat(b.f32(1.0), _lanes(mask), "ones")
+    return b.select(mask, ones, b.splat(b.f32(0.0), _lanes(mask)), name)
+
+
+def float_of_int(b: Builder, x: ir.Value, name: str | None) -> ir.Value:
+    """Int32 or int8 as float32."""
+    lanes = _lanes(x)
+    if str(ir.ShapedType(x.type).element_type) == "i8":  # there is no cast of 8 bits but to float16, where they are exact
+        x = b.op(arith.sitofp, tile_type(lanes, ir.F16Type.get()), x, name=f"{name}_f16")
+        return b.op(arith.extf, tile_type(lanes, b.f32_type), x, name=name)
+    return b.op(arith.sitofp, tile_type(lanes, b.f32_type), x, name=name)
+
+
+def _compared(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if predicate in _BY_MAXIMUM:
+        which, predicate = _BY_MAXIMUM[predicate]
+        own = (x, y)[which]
+        x, y = b.op(arith.maxsi, x, y, name="larger"), own
+    return b.cmpi(predicate, x, y, name)
+
+
+def _selected(b: Builder, mask: ir.Value, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if str(ir.ShapedType(x.type).element_type) != "i32":
+        return b.select(mask, x, y, name)
+    floats, ints = tile_type(_lanes(x), b.f32_type), x.type  # bits are selected as they are
+    chosen = b.select(mask, *(b.op(arith.bitcast, floats, tile) for tile in (x, y)), name)
+    return b.op(arith.bitcast, ints, chosen, name=name)
+
+
+def _predicate(op: ir.Operation) -> str:
+    return arith.CmpIPredicate(op.attributes["predicate"].value).name
+
+
+def _lanes(tile: ir.Value) -> int:
+    return ir.RankedTensorType(tile.type).get_dim_size(0)
+
+
+def _name_of_operation(op: ir.Operation) -> str:
+    return {
+        "addf": "sum", "subf": "difference", "mulf": "scaled", "divf": "scaled", "cmpf": "mask", "cmpi": "mask",
+        "select": "chosen", "sitofp": "float", "fptosi": "whole", "uitofp": "as_float", "extui": "as_int",
+    }.get(op.name.partition(".")[2], op.name.partition(".")[2])  # fmt: skip

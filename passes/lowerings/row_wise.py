@@ -1,0 +1,328 @@
+"""`ascend.row_wise` on tiles: elementwise work, and reductions along rows before and after it.
+
+What is gone about how:
+
+- *Without reductions, and with no operand that is broadcast*: the elements of all rows are one sequence; a core takes its
+  rows' share of it in long chunks.
+- *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the next
+  and for the result, and what does not change from row to row is loaded once a core.
+- *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
+
+A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a fixed
+tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith
+
+from jascend.backends.ascend.targets import Target
+from jascend.dialect import TILE
+
+from ..builder import tile_type, up
+from .ops import Ops
+from . import bodies
+from .producers import Access, accesses, compares, width_of
+from .reductions import Reduction, is_reduction, reduction_of
+from .row_chunks import slice_of
+from .rows import each_row
+from .site import Candidate, Site
+
+SUMMARY = "Elementwise work and reductions along rows, one row after another."
+FILL: dict[str, int] = {}
+CANDIDATES = tuple(
+    Candidate(tile, load_ahead=ahead) for tile in (16384, 8192, 4096, 2048, 1024) for ahead in (True, False)
+)  # fmt: skip
+
+_SUMMED = 1024  # lanes of a sum
+_LANES = 64  # a tile's length is a multiple of
+_KEPT_BYTES = 48 << 10  # of what every row needs and is loaded once
+_COMBINE = {"add": arith.addf, "max": arith.maximumf, "min": arith.minimumf}
+_NEUTRAL = {"add": -0.0, "max": float("-inf"), "min": float("inf")}
+
+
+def refusal(op: ir.OpView, target: Target) -> str | None:
+    """Why no kernel is generated for an op; None if one is."""
+    shape = ir.RankedTensorType(op.x.type)
+    if any(shape.is_dynamic_dim(dim) for dim in range(1, shape.rank)):
+        return "is generated for fixed sizes but for the leading dimension"
+    return None
+
+
+def lower(op: ir.OpView, site: Site) -> None:
+    """Builds the kernel body: all rows of this core."""
+    RowWise(op, site).build()
+
+
+def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _: True) -> Access:
+    """What the dimensions of a kernel's result are called: the rows, then those that are looped over, then the columns.
+    There are no columns where each element comes from a reduction. `inside` says which ops are the kernel's."""
+    shape = ir.RankedTensorType(value.type).shape
+    looped = ("row", *(None if dim == 1 else f"dim{i}" for i, dim in enumerate(shape[1:], start=1)))
+    if looped[-1] in ("row", None):
+        return looped
+    labels = (*looped[:-1], "col")
+    along = [piece for piece in pieces(value, labels, inside) if "col" in piece[1]]
+    reduced = any(is_reduction(v.owner) for v, _ in along if not isinstance(v.owner, ir.Block))
+    plain = any(isinstance(v.owner, ir.Block) or not inside(v.owner) for v, _ in along)
+    return looped if reduced and not plain else labels
+
+
+def pieces(
+    value: ir.Value, access: Access, inside: Callable[[ir.Operation], bool] = lambda _: True, seen: set | None = None
+) -> Iterator[tuple[ir.Value, Access]]:
+    """All values that a piece is computed from, with the pieces of them, each after those it needs; not what goes into a
+    reduction whose results are not one a row: such a one is there before."""
+    seen = set() if seen is None else seen
+    if (value, access) in seen:
+        return
+    seen.add((value, access))
+    owner = value.owner
+    if not isinstance(owner, ir.Block) and inside(owner) and not (is_reduction(owner) and "col" in access):
+        for operand, operand_access in sources(owner, access):
+            yield from pieces(operand, operand_access, inside, seen)
+    yield value, access
+
+
+def sources(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
+    """The pieces of an op's inputs that a piece of its result is computed from."""
+    if is_reduction(op):
+        return [(op.operands[0], (*access, "col"))]
+    return accesses(op, access)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A reduction of the row at hand, and how many others have to come before it."""
+
+    value: ir.Value
+    access: Access
+    reduction: Reduction
+    level: int
+
+
+class RowWise:
+    """Builds the rows of one kernel."""
+
+    def __init__(self, op, site: Site):
+        self.b, self.t, self.site, self.producers = site.b, Ops(site.b), site, site.producers
+        self.value, self.out = op.x, site.outputs["out"]
+        self.labels = labels_of(op.x)
+        self.shape = ir.RankedTensorType(op.x.type).shape
+        self.steps = _steps(self.value, self.labels)
+        self.pieces = list(pieces(self.value, self.labels))
+        if any(map(compares, {value for value, access in self.pieces if "col" not in access})):
+            self.producers.row_lanes = 64  # for all alike
+        site.deal_out(self.out)
+
+    def build(self) -> None:
+        b, t = self.b, self.t
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
+        if not self.steps and self.is_flat():
+            self.flat(share)
+            return
+        self.columns = self.shape[-1] if "col" in self.labels else 1
+        lengths = {step.reduction.length for step in self.steps} | ({self.columns} if "col" in self.labels else set())
+        self.resident = len(lengths) == 1 and max(lengths) <= self.site.tile
+        longest = max(lengths, default=1)
+        self.tile = up(longest, _SUMMED if longest > _SUMMED else _LANES) if longest <= self.site.tile else self.site.tile
+        self.tile = max(self.tile, min(_power_of_two(longest), _SUMMED))
+        self.producers.tile = self.tile
+        self.ramp = None
+        if any(length % self.tile for length in lengths if any(s.reduction.length == length for s in self.steps)):
+            self.ramp = t.ramp(self.tile, b.f32_type, "ramp")
+        if self.resident:
+            self.site.remarks.append(f"rows of {longest}, each in one tile")
+            self.keep_loaded(longest)
+        else:
+            self.site.remarks.append(f"rows of {longest} in chunks of {self.tile}")
+        each_row(t, share, self.row)
+
+    # -- one sequence -------------------------------------------------------------------------------------------
+
+    def is_flat(self) -> bool:
+        """Whether every operand lies in memory as the result does, or is one value."""
+        whole = [label for label in self.labels if label is not None]
+        found = (access for value, access in self.pieces if isinstance(value.owner, ir.Block))
+        return all([a for a in access if a is not None] in (whole, []) for access in found)
+
+    def flat(self, share) -> None:
+        b, t = self.b, self.t
+        width = 1
+        for size in self.shape[1:]:
+            width *= size
+        innermost = max(i for i, label in enumerate(self.labels) if label is not None)
+        access = tuple("col" if i == innermost else None for i in range(len(self.labels)))
+        self.tile = self.site.tile // 2
+        self.producers.tile = self.tile
+        self.site.remarks.append(f"all elements as one sequence, in chunks of {self.tile}")
+        first, last = (t.b.op(arith.muli, end, b.index(width), name=name) if width > 1 else end
+                       for end, name in ((share.first, "first_element"), (share.last, "last_element")))  # fmt: skip
+        self.producers.enter_row(t.zero, [])
+        self.chunks(first, last, access, 0.0, "This core's elements.")
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def keep_loaded(self, length: int) -> None:
+        """Loads what every row needs, once."""
+        b, left = self.b, _KEPT_BYTES
+        for value, access in self.pieces:
+            if not isinstance(value.owner, ir.Block) or set(access) - {None} != {"col"}:
+                continue
+            element = ir.RankedTensorType(value.type).element_type
+            left -= self.tile * max(4, width_of(element))
+            if left >= 0:
+                count = b.index(length, "row_length")
+                self.producers.known[value, access] = self.producers.piece(value, access, self.t.zero, count, self.pad(length))
+
+    def row(self, row: ir.Value) -> list[ir.Value]:
+        inner = [i for i, label in enumerate(self.labels) if label is not None and label.startswith("dim")]
+        self.loops(row, inner)
+        return []
+
+    def loops(self, row: ir.Value, dims: list[int]) -> None:
+        """The positions of a row in the dimensions between rows and columns, one after another."""
+        if not dims:
+            self.one(row)
+            return
+
+        def body(position):
+            self.producers.outer[self.labels[dims[0]]] = position
+            self.loops(row, dims[1:])
+            return []
+
+        t = self.t
+        t.b.for_(t.zero, t.b.index(self.shape[dims[0]]), t.one, [], body, induction=f"position{dims[0]}")
+
+    def one(self, row: ir.Value) -> None:
+        """One row, or one run of columns of it."""
+        producers, b, t = self.producers, self.b, self.t
+        for step in self.steps:
+            producers.known.pop((step.value, step.access), None)
+        producers.enter_row(row, [])
+        done: dict = {}
+        for level in range(1, max((step.level for step in self.steps), default=0) + 1):
+            for length in dict.fromkeys(step.reduction.length for step in self.steps if step.level == level):
+                steps = [s for s in self.steps if s.level == level and s.reduction.length == length]
+                self.reduce(steps, length, done)
+        if "col" not in self.labels:
+            self.store_scalar()
+            return
+        producers.prepare([(self.value, self.labels)])
+        if self.resident:
+            count = b.index(self.columns, "row_length")
+            self.store(producers.piece(self.value, self.labels, t.zero, count, self.pad(self.columns), done), self.labels, t.zero, count)
+            return
+        self.chunks(t.zero, b.index(self.columns, "row_length"), self.labels, self.pad(self.columns), "The result.")
+
+    def reduce(self, steps: list[_Step], length: int, done: dict) -> None:
+        """Reductions that do not depend on each other, in one pass."""
+        b, t, producers = self.b, self.t, self.producers
+        lanes = min(_power_of_two(length), _SUMMED)
+        pieces_of = [(step.reduction.source, (*step.access, "col")) for step in steps]
+        producers.prepare(pieces_of)
+        if length <= self.tile and self.resident:
+            count = b.index(length, "row_length")
+            partial = [
+                self.folded(step, producers.piece(*piece, t.zero, count, self.pad(length), done), count, length, lanes)
+                for step, piece in zip(steps, pieces_of)
+            ]
+        else:
+            starts = [(f"{_word(s)}s", t.filled(_NEUTRAL[s.reduction.kind], lanes)) for s in steps]
+            size, end = b.index(self.tile, "chunk"), b.index(length, "row_length")
+
+            def chunk(column, *carried):
+                count = size if length % self.tile == 0 else t.smaller(t.minus(end, column), size, "count")
+                memo: dict = {}
+                return [
+                    self.folded(step, producers.piece(*piece, column, count, self.pad(length), memo), count, length, lanes, before)
+                    for step, piece, before in zip(steps, pieces_of, carried)
+                ]
+
+            partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about="Along the row.")
+        for step, tile in zip(steps, partial):
+            whole = t.reduce(step.reduction.kind, tile, lanes, _word(step))
+            element = ir.RankedTensorType(step.value.type).element_type
+            n = producers.row_lanes
+            row_tile = b.build(TILE.classes["Broadcast"], whole, results=[tile_type(n, b.f32_type)], width=n, name=_word(step))
+            producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, _word(step))
+
+    def folded(self, step: _Step, x: ir.Value, count: ir.Value, length: int, lanes: int, before=None) -> ir.Value:
+        """`lanes` partial results of a chunk, after those `before`."""
+        b, t, kind = self.b, self.t, step.reduction.kind
+        if length % self.tile:
+            inside = b.cmpf("OLT", self.ramp, b.splat(t.f32_of(count), self.tile), "inside")
+            x = t.where(inside, x, _NEUTRAL[kind], "masked")
+        for start in range(0, self.tile, lanes):
+            part = slice_of(b, x, start, lanes) if self.tile > lanes else x
+            before = part if before is None else b.op(_COMBINE[kind], before, part, name=f"{_word(step)}s")
+        return before
+
+    def pad(self, length: int) -> float | None:
+        """What fills a tile behind the end of a row; None where the tiles of a row end with it."""
+        return 0.0 if length % self.tile else None
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def chunks(self, first: ir.Value, last: ir.Value, access: Access, pad: float | None, about: str) -> None:
+        """Computes and stores the columns from one on to another."""
+        b, t, producers = self.b, self.t, self.producers
+        producers.prepare([(self.value, access)])
+        size = b.index(self.tile, "chunk")
+
+        def body(column):
+            count = size if pad is None else t.smaller(t.minus(last, column), size, "count")
+            self.store(producers.piece(self.value, access, column, count, pad), access, column, count)
+            return []
+
+        b.for_(first, last, size, [], body, induction="column", about=about)
+
+    def store(self, tile: ir.Value, access: Access, column: ir.Value, count: ir.Value) -> None:
+        offset = self.producers.offset(ir.RankedTensorType(self.value.type), access, column, "out_offset")
+        self.b.build(TILE.classes["Store"], self.narrow(tile), self.out, offset, count, once=True)
+
+    def store_scalar(self) -> None:
+        tile = self.producers.row_tile(self.value, self.labels)
+        self.store(tile, self.labels, None, self.t.one)
+
+    def narrow(self, tile: ir.Value) -> ir.Value:
+        """A tile in the result's dtype. What was rounded last is there in that dtype already."""
+        element = ir.RankedTensorType(self.value.type).element_type
+        if ir.RankedTensorType(tile.type).element_type == element:
+            return tile
+        owner = tile.owner
+        if not isinstance(owner, ir.Block) and owner.name == "arith.extf":
+            narrow = owner.operands[0]
+            if ir.RankedTensorType(narrow.type).element_type == element:
+                return narrow
+        lanes = ir.RankedTensorType(tile.type).get_dim_size(0)
+        return self.b.op(arith.truncf, tile_type(lanes, element), tile, name="out")
+
+
+def _steps(value: ir.Value, labels: Access) -> list[_Step]:
+    """The reductions that a kernel's result needs."""
+    levels: dict[tuple[ir.Value, Access], int] = {}
+    steps = []
+    for piece in pieces(value, labels):
+        owner = piece[0].owner
+        if isinstance(owner, ir.Block):
+            levels[piece] = 0
+            continue
+        below = max((levels[source] for source in sources(owner, piece[1])), default=0)
+        levels[piece] = below + 1 if is_reduction(owner) else below
+        if is_reduction(owner):
+            steps.append(_Step(*piece, reduction_of(owner), levels[piece]))
+    return steps
+
+
+def _word(step: _Step) -> str:
+    return {"add": "row_sum", "max": "row_maximum", "min": "row_minimum"}[step.reduction.kind]
+
+
+def _power_of_two(number: int) -> int:
+    """The least power of two that is not smaller, and 8 at least: a block."""
+    return max(8, 1 << (number - 1).bit_length())

@@ -1,0 +1,85 @@
+// RUN: jascend-opt %s --cluster-rows --split-input-file | FileCheck %s
+
+// What the program returns is in memory: it gets a kernel of its own, and the operator reads it.
+// CHECK-LABEL: func.func @returned(
+// CHECK:         %[[S:.*]] = linalg.generic
+// CHECK:         %[[OUT:.*]] = "ascend.row_wise"(%[[S]]) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+// CHECK:         %[[F:.*]] = "ascend.apply_top_k_top_p"(%[[OUT]],
+// CHECK:         return %[[OUT]], %[[F]]
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @returned(%x: tensor<2x8xf32>, %t: tensor<2xf32>, %k: tensor<2xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %t : tensor<2x8xf32>, tensor<2xf32>) outs(%empty : tensor<2x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<2x8xf32>
+  %0 = "ascend.apply_top_k_top_p"(%s, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  return %s, %0 : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// An operator's kernel cannot reduce its rows; it computes the division.
+// CHECK-LABEL: func.func @reduced(
+// CHECK:         %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK:         %[[OUT:.*]] = "ascend.row_wise"(%[[SUM]]) : (tensor<2xf32>) -> tensor<2xf32>
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %[[OUT]]
+// CHECK-NOT:     "ascend.row_wise"
+// CHECK:         "ascend.apply_top_k_top_p"(%[[S]],
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @reduced(%x: tensor<2x8xf32>, %k: tensor<2xi32>) -> tensor<2x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %sums = tensor.empty() : tensor<2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%sums : tensor<2xf32>) -> tensor<2xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<2x8xf32>) outs(%init : tensor<2xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.addf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<2xf32>
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<2x8xf32>, tensor<2xf32>) outs(%empty : tensor<2x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<2x8xf32>
+  %0 = "ascend.apply_top_k_top_p"(%s, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+
+// -----
+
+// What only an operator takes stays with it; arguments are in memory, and so are reshapes of them.
+// CHECK-LABEL: func.func @nothing_to_do(
+// CHECK-NOT:     "ascend.row_wise"
+func.func @nothing_to_do(%x: tensor<2x2x4xf32>, %k: tensor<2xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  %s = tensor.collapse_shape %x [[0], [1, 2]] : tensor<2x2x4xf32> into tensor<2x8xf32>
+  %0 = "ascend.apply_top_k_top_p"(%s, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  return %s, %0 : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// One value has no rows: it is written as one of one element.
+// CHECK-LABEL: func.func @scalar(
+// CHECK:         %[[ONE:.*]] = tensor.expand_shape %{{.*}} [] output_shape [1]
+// CHECK:         %[[OUT:.*]] = "ascend.row_wise"(%[[ONE]]) : (tensor<1xf32>) -> tensor<1xf32>
+// CHECK:         %[[R:.*]] = tensor.collapse_shape %[[OUT]] []
+// CHECK:         return %[[R]]
+func.func @scalar(%x: tensor<8xf32>) -> tensor<f32> {
+  %low = arith.constant 0xFF800000 : f32
+  %empty = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%low : f32) outs(%empty : tensor<f32>) -> tensor<f32>
+  %max = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<8xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.maximumf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<f32>
+  return %max : tensor<f32>
+}
