@@ -28,13 +28,14 @@ from .routing_shape import Shape, shape_of
 from .row_chunks import length_of, with_slice
 from .site import Site
 
-__all__ = ["CANDIDATES", "FILL", "SUMMARY", "lower", "refusal"]
+__all__ = ["CANDIDATES", "FILL", "FROM_MEMORY", "SUMMARY", "lower", "refusal"]
 
 SUMMARY = (
     "Chooses the experts of every token, and copies it once for each of them, ordered by expert. Cores choose for their own "
     "tokens, order these pairs of token and expert, tell each other how many they have of each expert, and copy the rows of "
     "their own tokens."
 )
+FROM_MEMORY = ("x", "scale", "offset", "input_ids", "tid2eid", "additional_token_mask")
 CANDIDATES = ROUTING_CANDIDATES
 
 _ALONE = 16  # tokens that every core gates for itself, rather than meet the others
