@@ -32,11 +32,12 @@ from jax.extend import source_info_util
 from .filters import Refused
 from .gating import raise_gating
 from .graph import CannotRaise, Graph, HasEffects, Node, Raise
+from .quantization import raise_quantization
 from .routing import raise_routing
 from .sampling import raise_draw, raise_filter
 
 RAISE_SAMPLING = "raise-sampling"
-_RULES = (raise_routing, raise_gating, raise_draw, raise_filter)
+_RULES = (raise_quantization, raise_routing, raise_gating, raise_draw, raise_filter)
 
 
 class Remark(NamedTuple):

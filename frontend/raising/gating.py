@@ -90,7 +90,7 @@ def _scores(node: Node) -> _Scores | None:
         scores = _scores(inner)
         return None if scores is None or scores.groups else _Scores(**{**vars(scores), "groups": groups})
     for normalized, bias in either(node, "add"):
-        found, vector = _normalization(normalized), _vector(bias)
+        found, vector = _normalization(normalized), vector_of(bias)
         if found and vector is not None:
             return _Scores(*found, normalized, vector)
     found = _normalization(node)
@@ -124,7 +124,7 @@ def _softplus(node: Node) -> Node | None:
     return None
 
 
-def _vector(node: Node) -> Node | None:
+def vector_of(node: Node) -> Node | None:
     """b where all rows are the same vector b."""
     while node.op in ("broadcast_in_dim", "reshape") and node.rank > 1:
         inner = node.inputs[0]
