@@ -86,7 +86,8 @@ def supported(op_name: str) -> bool:
 def taken_from_memory(op: ir.OpView, value: ir.Value) -> bool:
     """Whether an operator's kernel has to find an operand in memory, and cannot compute it from others."""
     names = getattr(_LOWERINGS.get(op.operation.name), "FROM_MEMORY", ())
-    return any(getattr(op, name) == value for name in names)
+    taken = [operand for name in names if (operand := getattr(op, name)) is not None]
+    return value in taken
 
 
 def candidates(kernel: ir.Operation) -> tuple[Candidate, ...]:

@@ -66,12 +66,22 @@ def operands(tokens, experts, size, dtype=F32, logits=F32, bias=True, seed=0):
 # -- the ways of a kernel ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokens", [pytest.param(1, marks=pytest.mark.long), 7])
-def test_few_tokens(tokens):
-    """Every core gates all of them, and nobody waits."""
-    arrays = operands(tokens, 64, 40, BF16)
-    check(arrays, 8, DEEPSEEK, dict(expert_num=64, **INT8), cores=(1, None))
-    assert "SyncAll" not in both(arrays, 8, DEEPSEEK, dict(expert_num=64, **INT8))[0].kernels[0].source
+PADDED = dict(drop_pad_mode=1, expert_capacity=2)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "more"), [pytest.param(1, {}, marks=pytest.mark.long), (7, PADDED)], ids=["one", "cores_without_tokens"]
+)
+def test_few_tokens(tokens, more):
+    """Every core gates all of them, and nobody waits. Padding is shared among all cores, with tokens or without."""
+    arrays, routing = operands(tokens, 64, 40, BF16), dict(expert_num=64, **INT8, **more)
+    check(arrays, 8, DEEPSEEK, routing, cores=(1, None))
+    assert "SyncAll" not in both(arrays, 8, DEEPSEEK, routing)[0].kernels[0].source
+
+
+@pytest.mark.long
+def test_cores_without_tokens_meet_the_others():
+    check(operands(20, 8, 16, BF16), 2, dict(norm_type=0), dict(expert_num=8, **PADDED), cores=(3, None))
 
 
 @pytest.mark.long

@@ -88,29 +88,25 @@ class _GatingRouting(Routing):
         self.t = Ops(b)
         self.make_constants()
         end = b.index(s.tokens)
-        is_last = b.cmpi("eq", share.operation.results[1], end, "is_last")
-        ids = self.chosen(b.index(0), end, is_last)
+        ids = self.chosen(b.index(0), end, self.is_last(share))
         self.enter(share)
         self.plan_rows()
         self.alone(ids)
 
+    def is_last(self, share) -> ir.Value:
+        """Whether this core has the last token; some may have none."""
+        b = self.b
+        first, end = share.operation.results[:2]
+        is_last = b.cmpi("eq", end, b.index(self.shape.tokens), "is_last")
+        return b.op(arith.andi, is_last, b.cmpi("slt", first, end, "has_tokens"), name="writes_chosen")
+
     def own_tokens(self, share) -> None:
-        b, s = self.b, self.shape
+        """Every core gates its own tokens. What is known of them waits in the workspace if it has more than one block."""
         self.enter(share)
         self.make_constants()
-        order = self.order
+        b, t, s, order = self.b, self.t, self.shape, self.order
         order.enter()
         first, end = self.tokens
-        if s.tokens <= s.block:
-            block, ranks, total = self.ordered(first, end, order.no_counts())
-            self.meet(total)
-            self.put(block, ranks, self.pairs_between(first, end))
-            return
-        self.in_blocks(first, end)
-
-    def in_blocks(self, first: ir.Value, end: ir.Value) -> None:
-        """A core may have more than one block of tokens: what is known of them waits in the workspace then."""
-        b, t, s, order = self.b, self.t, self.shape, self.order
         tokens = b.index(s.block, "block_tokens")
         several = b.cmpi("sgt", b.op(arith.subi, end, first, name="own_tokens"), tokens, "several_blocks")
         lanes = up(s.pairs, _BLOCK)

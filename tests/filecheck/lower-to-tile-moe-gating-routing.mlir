@@ -51,7 +51,7 @@ func.func private @together(%l: tensor<50x64xf32>, %x: tensor<50x128xf16>) -> (t
 // CHECK-SAME:      %[[L:.*]]: memref<?x64xf32, "gm">, %[[X:.*]]: memref<?x128xf16, "gm">, %[[Y:.*]]: memref<?x3xf32, "gm">, %[[IDS:.*]]: memref<?x3xi32, "gm">
 // CHECK-NOT:     "tile.workspace"
 // CHECK-NOT:     "tile.sync_all"
-// CHECK:         %[[LAST:.*]] = arith.cmpi eq,
+// CHECK:         %[[LAST:.*]] = arith.andi
 // CHECK:         "tile.load_rows"(%[[L]],{{.*}} -> tensor<384xf32>
 // CHECK:         scf.if %[[LAST]]
 // CHECK:           "tile.store_rows"(%{{.*}}, %[[Y]],
