@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jascend.backends.ascend import compile as backend
-from jascend.backends.ascend import cache, project, report, twin
+from jascend.backends.ascend import cache, nibbles, project, report, twin
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch
 from jascend.backends.ascend.targets import target as target_of
@@ -130,12 +130,14 @@ class Program:
         results = [type_.filled(fill) for type_, fill in zip(step.types, kernel.fill)]
         if not kernel.blocks:  # no rows: there is nothing to launch
             return results
+        arrays = [nibbles.pack(x) if nibbles.share_bytes(x.dtype) else x for x in (*operands, *results)]
         run = project.build_for_twin(kernel, self.target).launch(
-            kernel.name, [*operands, *results], tiling=kernel.tiling_bytes, blocks=kernel.blocks,
+            kernel.name, arrays, tiling=kernel.tiling_bytes, blocks=kernel.blocks,
             workspace_bytes=kernel.workspace_bytes, trace=trace,
         )  # fmt: skip
         observe(kernel, run)
-        return results
+        written = arrays[len(operands) :]
+        return [nibbles.unpack(w, x) if nibbles.share_bytes(x.dtype) else w for w, x in zip(written, results)]
 
     def ir(self, stage: str) -> str:
         """The IR after a stage: "import" (level 1), "fused" (level 1, cut into kernels), "tile" or "ascendc"."""

@@ -24,7 +24,9 @@ import numpy as np
 from jax.interpreters import mlir
 
 from jascend import twin_partition
+from jascend.backends.ascend import nibbles
 from jascend.errors import Unsupported
+from jascend.numerics import bits
 
 _FFI_TARGET = "jascend_twin_launch"
 
@@ -144,12 +146,30 @@ def _kernels_of(primitive, avals, params, target: str):
         def launch(step, operands):
             if step.kernel not in calls:
                 return [jnp.asarray(type_.filled(fill)) for type_, fill in zip(step.types, fills[step.kernel])]
-            types = [jax.ShapeDtypeStruct(t.shape, jnp.dtype(t.dtype)) for t in step.types]
-            return jax.ffi.ffi_call(_FFI_TARGET, types)(*operands, python=python, **calls[step.kernel])
+            wanted = [jax.ShapeDtypeStruct(t.shape, jnp.dtype(t.dtype)) for t in step.types]
+            types = [_packed_type(t) if nibbles.share_bytes(t.dtype) else t for t in wanted]
+            operands = [_packed(x) if nibbles.share_bytes(x.dtype) else x for x in operands]
+            results = jax.ffi.ffi_call(_FFI_TARGET, types)(*operands, python=python, **calls[step.kernel])
+            return [_unpacked(x, t) if nibbles.share_bytes(t.dtype) else x for x, t in zip(results, wanted)]
 
         return compiled.plan.run(operands, launch)
 
     return run
+
+
+def _packed_type(elements: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    """The bytes of elements of 4 bits, of which a kernel has an even number a row."""
+    return jax.ShapeDtypeStruct((*elements.shape[:-1], elements.shape[-1] // 2), jnp.uint8)
+
+
+def _packed(x: jax.Array) -> jax.Array:
+    codes = bits.bytes_of_nibbles(x)
+    return codes[..., 0::2] | codes[..., 1::2] << 4
+
+
+def _unpacked(x: jax.Array, elements: jax.ShapeDtypeStruct) -> jax.Array:
+    codes = jnp.stack([x & 15, x >> 4], axis=-1).reshape(elements.shape)
+    return bits.nibbles_of_bytes(codes, elements.dtype)
 
 
 def _ffi_attributes(kernel, library, product) -> dict:

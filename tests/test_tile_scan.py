@@ -51,14 +51,14 @@ def test_cumsum(count, group):
 N = 256
 NARROW = {
     "i8": np.int8, "i4": ml_dtypes.int4, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
-    "f4E2M1FN": ml_dtypes.float4_e2m1fn, "ui8": np.uint8,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn, "ui8": np.uint8, "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
 }  # fmt: skip
 
 
-def quantizing(*elements):
-    body, signature = load("x", N, "f32"), {"x_gm": f"{N}xf32"}
+def quantizing(*elements, of="f32"):
+    body, signature = load("x", N, of), {"x_gm": f"{N}x{of}"}
     for number, element in enumerate(elements):
-        body += f'%v{number} = "tile.quantize"(%x) : (tensor<{N}xf32>) -> tensor<{N}x{element}>'
+        body += f'%v{number} = "tile.quantize"(%x) : (tensor<{N}x{of}>) -> tensor<{N}x{element}>'
         body += store(f"v{number}", N, element)
         signature[f"v{number}_out"] = f"{N}x{element}"
     return kernel(body, **signature)
@@ -88,7 +88,11 @@ def nearest(x, grid):
 @pytest.mark.parametrize("limit", [6, 100, 30000])
 def test_the_meaning_of_quantize(limit):
     x = values(limit)
-    i8, i4, e4m3, e5m2, e2m1, hifloat8 = interpreted(quantizing(*NARROW), [x])
+    i8, i4, e4m3, e5m2, e2m1, hifloat8, e8m0 = interpreted(quantizing(*NARROW), [x])
+    some = np.isfinite(x) & (x != 0)
+    exponent = np.maximum(np.floor(np.log2(np.abs(x[some].astype(np.float64)))), -127)
+    np.testing.assert_array_equal(e8m0[some].astype(np.float64), 2.0**exponent)
+    np.testing.assert_array_equal(e8m0.view(np.uint8)[x == 0], 0)
     np.testing.assert_array_equal(i8, np.clip(np.rint(x), -128, 127))
     np.testing.assert_array_equal(i4.astype(np.int8), np.clip(np.rint(x), -8, 7))
     for found, dtype in ((e4m3, ml_dtypes.float8_e4m3fn), (e5m2, ml_dtypes.float8_e5m2)):
@@ -110,7 +114,17 @@ def test_integers_on_every_product(limit):
 
 
 def test_four_bit_floats_on_every_product():
-    agree(quantizing("f4E2M1FN"), [values(6)])
+    """Numbers beside a tie are no ties, although bfloat16 would take them for some."""
+    x = values(6)
+    x[32:40] = np.nextafter(np.float32([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -5]), np.float32([0, 9, 0, 9, 9, 0, 0, -9]))
+    agree(quantizing("f4E2M1FN"), [x])
+    agree(quantizing("f4E2M1FN", of="bf16"), [values(6).astype(ml_dtypes.bfloat16)])
+
+
+def test_exponents_on_every_product():
+    x = values(6)
+    x[24:30] = [2.0**-126, 2.0**-127, 1e38, -1e-38, 3, -3]
+    agree(quantizing("f8E8M0FNU"), [x])
 
 
 def test_eight_bit_floats():

@@ -6,12 +6,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 from mlir import ir
 
 import jascend.dialect
-from jascend.backends.ascend import twin
+from jascend.backends.ascend import nibbles, twin
 from jascend.backends.ascend.codegen import kernel as emitter
 from jascend.backends.ascend.codegen import tiling
 from jascend.passes.interpreter import run_kernel
@@ -19,7 +18,6 @@ from jascend.passes.lower_to_tile import KERNEL
 from jascend.passes.pipeline import run_pipeline
 
 TARGETS = ("ascend910b", "ascend950")
-_NIBBLES = (np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.float4_e2m1fn))
 
 
 def interpreted(text: str, inputs: Sequence[np.ndarray], cores: int = 1) -> list[np.ndarray]:
@@ -78,12 +76,10 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 def _bytes(x: np.ndarray) -> int:
     """In a kernel's memory, where two 4-bit elements share a byte."""
-    return x.size // 2 if x.dtype in _NIBBLES else x.nbytes
+    return x.size // 2 if nibbles.share_bytes(x.dtype) else x.nbytes
 
 
 def _of_bytes(raw: np.ndarray, like: np.ndarray) -> np.ndarray:
-    if like.dtype in _NIBBLES:
-        raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)
-        if like.dtype == np.dtype(ml_dtypes.int4):
-            return (((raw ^ 8).astype(np.int8) - 8).astype(like.dtype)).reshape(like.shape)
+    if nibbles.share_bytes(like.dtype):
+        return nibbles.unpack(raw, like)
     return raw.view(like.dtype).reshape(like.shape)

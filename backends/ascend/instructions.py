@@ -88,6 +88,8 @@ _CASTS_3510 = _CASTS_2201 | {
     ("f32", "f8E4M3FN"): ("CAST_RINT",),
     ("f32", "f8E5M2"): ("CAST_RINT",),
     ("f32", "ui8"): ("CAST_ROUND",),  # the codes of HiFloat8
+    ("bf16", "f4E2M1FN"): _FIVE,
+    ("i32", "ui8"): _EXACT,
 }
 
 INSTRUCTIONS: dict[int, Instructions] = {

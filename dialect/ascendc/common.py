@@ -32,6 +32,11 @@ def element_bytes(element: ir.Type) -> int:
     return bits // 8
 
 
+def element_bits(element: ir.Type) -> int:
+    """Bits of one element of a buffer."""
+    return _BITS[type_name(element)]
+
+
 def bytes_of(count: int, element: ir.Type) -> int:
     """Bytes of so many elements of a buffer."""
     return count * _BITS[type_name(element)] // 8

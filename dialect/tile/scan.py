@@ -8,7 +8,7 @@ from .common import element_of, length_of
 
 BLOCK = 8  # float32 elements of 32 bytes
 REPEAT = 64  # of 256 bytes
-NARROW = ("i8", "i4", "f8E4M3FN", "f8E5M2", "f4E2M1FN", "ui8")
+NARROW = ("i8", "i4", "f8E4M3FN", "f8E5M2", "f8E8M0FNU", "f4E2M1FN", "ui8")
 
 
 def _verify_cumsum(op) -> None:
@@ -25,10 +25,11 @@ def _verify_cumsum(op) -> None:
 
 def _verify_quantize(op) -> None:
     length = length_of(op.x)
-    if element_name(op.x) != "f32":
-        raise VerifyError(f"'x' must have elements f32, got {element_of(op.x)}")
     if element_name(op.value) not in NARROW:
         raise VerifyError(f"'value' must have elements {' or '.join(NARROW)}, got {element_of(op.value)}")
+    wide = ("f32", "bf16") if element_name(op.value) == "f4E2M1FN" else ("f32",)
+    if element_name(op.x) not in wide:
+        raise VerifyError(f"'x' must have elements {' or '.join(wide)}, got {element_of(op.x)}")
     if length_of(op.value) != length:
         raise VerifyError(f"'value' must have {length} elements, got {length_of(op.value)}")
 
@@ -50,14 +51,17 @@ SCAN = (
     Op(
         "quantize",
         "The nearest numbers of a narrow format.",
-        operands=(Operand("x", "tensor", "N x f32"),),
+        operands=(Operand("x", "tensor", "N x f32, or N x bf16 for f4E2M1FN"),),
         results=(
-            Result("value", "tensor", "N x i8, i4, f8E4M3FN, f8E5M2, f4E2M1FN, or ui8 for the codes of HiFloat8"),
+            Result(
+                "value", "tensor", "N x i8, i4, f8E4M3FN, f8E5M2, f8E8M0FNU, f4E2M1FN, or ui8 for the codes of HiFloat8"
+            ),
         ),
         description=(
             "Ties to even, those of HiFloat8 away from zero. What is too large becomes the largest number, in HiFloat8 "
             "from 40960 on infinity. NaN becomes 0 in the integers and NaN where there is one; in f4E2M1FN its code and "
-            "that of the element it shares a byte with, are unspecified. 8-bit floats are the 950 family's."
+            "that of the element it shares a byte with, are unspecified. f8E8M0FNU is the exponent of the magnitude, what "
+            "is below 2^-126 the least one. f8E4M3FN, f8E5M2 and HiFloat8 are the 950 family's."
         ),
         verify=_verify_quantize,
     ),

@@ -31,6 +31,16 @@ def from_bits(bits, dtype):
     return lax.bitcast_convert_type(bits.astype(jnp.uint16), dtype)
 
 
+def bytes_of_nibbles(x):
+    """Elements of 4 bits as their codes, a uint8 each."""
+    return lax.bitcast_convert_type(x, jnp.uint4).astype(jnp.uint8)
+
+
+def nibbles_of_bytes(codes, dtype):
+    """The inverse of `bytes_of_nibbles`."""
+    return lax.bitcast_convert_type(codes.astype(jnp.uint4), dtype)
+
+
 def keys_of(bits, dtype):
     """int32 keys that order like the values: -inf least, -0.0 equal to +0.0, NaN of either sign equal and greatest."""
     name = jnp.dtype(dtype).name

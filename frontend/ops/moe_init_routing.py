@@ -10,7 +10,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching
 
 from jascend.dialect import rules
-from jascend.numerics import quantize, ranks
+from jascend.numerics import bits, quantize, ranks
 from jascend.numerics.quantize_formats import E4M3FN, E5M2
 from jascend.ops import _arguments as arguments
 from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback
@@ -343,7 +343,7 @@ def _gather(rows, index):
 def _to_bytes(x):
     """Unsigned integers of the same width or, for 4 bits, one byte an element."""
     if x.dtype == jnp.float4_e2m1fn:
-        return lax.bitcast_convert_type(x, jnp.uint4).astype(jnp.uint8)
+        return bits.bytes_of_nibbles(x)
     return lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
 
 
@@ -354,7 +354,7 @@ def _from_bytes(x, dtype):
     if dtype == jnp.int4:
         return x.astype(dtype)
     if dtype == jnp.float4_e2m1fn:
-        return lax.bitcast_convert_type(x.astype(jnp.uint4), dtype)
+        return bits.nibbles_of_bytes(x, dtype)
     return lax.bitcast_convert_type(x, dtype)
 
 

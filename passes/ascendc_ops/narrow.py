@@ -19,6 +19,8 @@ def quantize(low: Lowering, op: ir.Operation) -> None:
     x = low.of(op.operands[0])
     if form in _LIMITS:
         _integers(low, low.result(op), x, *_LIMITS[form])
+    elif form == "f8E8M0FNU":
+        _exponents(low, low.result(op), x)
     elif form == "f4E2M1FN":
         _four_bits(low, low.result(op), x)
     elif ("f32", form) not in instructions(low.target).casts:
@@ -41,9 +43,50 @@ def _integers(low: Lowering, result: ir.Value, x: ir.Value, least: float, most: 
     low.emit("Cast", result, halves, round_mode="CAST_RINT")
 
 
+def _exponents(low: Lowering, result: ir.Value, x: ir.Value) -> None:
+    """The exponent's bits as bytes: by a conversion of integers, or as whole numbers by way of float and half."""
+    b, count = low.b, length_of(x)
+    exponents = low.buffer(count, b.i32_type, "exponents")
+    low.emit("ShiftLeft", exponents, low.view(x, 0, count, b.i32_type), b.i32(1))
+    low.emit("ShiftRight", exponents, exponents, b.i32(24), logical=True)
+    codes = low.view(result, 0, count, ir.IntegerType.get_unsigned(8))
+    if ("i32", "ui8") in instructions(low.target).casts:
+        low.emit("Cast", codes, exponents, round_mode="CAST_NONE")
+        return
+    numbers, halves = low.buffer(count, b.f32_type, "numbers"), low.buffer(count, ir.F16Type.get(), "halves")
+    low.emit("Cast", numbers, exponents, round_mode="CAST_RINT")
+    low.emit("Cast", halves, numbers, round_mode="CAST_RINT")
+    low.emit("Cast", codes, halves, round_mode="CAST_RINT")
+
+
 def _four_bits(low: Lowering, result: ir.Value, x: ir.Value) -> None:
-    """By arithmetic, as no product converts float32 to E2M1: the code of a magnitude m is the least of round(2 m),
-    round(m) + 2, round(m / 2) + 4 and 7, each of which is right in its range and too large outside of it."""
+    """From bfloat16, where the product has that conversion. float32 becomes bfloat16 rounded to odd before: a last bit
+    says that something was cut off, so that the second rounding is that of the whole number."""
+    b, count = low.b, length_of(x)
+    is_wide = element_name(x) == "f32"
+    if ("bf16", "f4E2M1FN") not in instructions(low.target).casts:
+        if not is_wide:
+            wide = low.buffer(count, b.f32_type, "numbers")
+            low.emit("Cast", wide, x, round_mode="CAST_NONE")
+            x = wide
+        _four_bits_by_arithmetic(low, result, x)
+        return
+    if is_wide:
+        bits = low.view(x, 0, count, b.i32_type)
+        odd = low.buffer(count, b.i32_type, "odd")
+        low.emit("ShiftLeft", odd, bits, b.i32(16))
+        low.emit("ShiftRight", odd, odd, b.i32(16), logical=True)
+        low.emit("Mins", odd, odd, b.i32(1))
+        low.emit("ShiftLeft", odd, odd, b.i32(16))
+        low.emit("BitwiseOr", odd, bits, odd)
+        x = low.buffer(count, ir.BF16Type.get(), "odd_numbers")
+        low.emit("Cast", x, low.view(odd, 0, count, b.f32_type), round_mode="CAST_TRUNC")
+    low.emit("Cast", result, x, round_mode="CAST_RINT")
+
+
+def _four_bits_by_arithmetic(low: Lowering, result: ir.Value, x: ir.Value) -> None:
+    """The code of a magnitude m is the least of round(2 m), round(m) + 2, round(m / 2) + 4 and 7, each of which is
+    right in its range and too large outside of it."""
     b, count = low.b, length_of(x)
     magnitudes, codes, coarser = (low.buffer(count, b.f32_type, hint) for hint in ("magnitudes", "codes", "coarser"))
     low.emit("Abs", magnitudes, x)

@@ -255,14 +255,32 @@ def reduce(low: Lowering, op: ir.Operation) -> None:
         if group % 8 or length % _LANES:
             low.refuse(op, f"a reduction of groups of {view.group} is no tree of eights down to {_LANES}")
         partial = low.buffer(length // 8, low.b.f32_type, hint)
-        low.emit(f"BlockReduce{kind}", partial, current, repeat=length // _LANES)
+        _block_reduce(low, kind, partial, current)
         current, length, group = partial, length // 8, group // 8
     result = low.result(op)
     if group == 8 and length % _LANES == 0:
-        low.emit(f"BlockReduce{kind}", result, current, repeat=length // _LANES)
+        _block_reduce(low, kind, result, current)
         return
     stride = max(1, group * 4 // _BLOCK)
-    low.emit(f"WholeReduce{kind}", result, current, mask=group, repeat=groups, src_rep_stride=stride)
+    for first, repeat in _repeats(groups):
+        low.emit(
+            f"WholeReduce{kind}", low.view(result, first, repeat), low.view(current, first * group, repeat * group),
+            mask=group, repeat=repeat, src_rep_stride=stride,
+        )  # fmt: skip
+
+
+def _block_reduce(low: Lowering, kind: str, result: ir.Value, x: ir.Value) -> None:
+    for first, repeat in _repeats(length_of(x) // _LANES):
+        blocks = low.view(result, first * _LANES // 8, repeat * _LANES // 8)
+        low.emit(f"BlockReduce{kind}", blocks, low.view(x, first * _LANES, repeat * _LANES), repeat=repeat)
+
+
+def _repeats(count: int) -> list[tuple[int, int]]:
+    """First repeats and how many, such that each instruction has as many as it can, and its results start a block."""
+    if count <= _MOST:
+        return [(0, count)]
+    most = _MOST // 8 * 8
+    return [(first, min(most, count - first)) for first in range(0, count, most)]
 
 
 @lowers("tile.extract")

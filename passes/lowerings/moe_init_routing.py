@@ -1,24 +1,27 @@
 """`ascend.moe_init_routing` on tiles: counts by expert, one meeting of all cores, then every row is read once.
 
 `routing_order` finds the place of each pair of token and expert, `routing_rows` copies the rows there, and
-`routing_quantize` makes codes of them on the way. What is left is here: the index of places, the counts, rows of zeros
-where an expert has fewer pairs than rows.
+`routing_quantize` and `routing_groups` make codes of them on the way. What is left is here: the index of places, the
+counts, rows of zeros where an expert has fewer pairs than rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mlir import ir
 from mlir.dialects import arith
 
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
+from jascend.dialect.ascendc import element_bits
 
 from ..builder import comment, up
+from .routing_groups import GROUPINGS, Scaled, group_pitch, groups_of
 from .routing_order import Block, Order
 from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
-from .routing_rows import BYTES, PairRows, Rows, whole_blocks
+from .routing_rows import PairRows, Rows, whole_blocks
 from .routing_shape import Shape, shape_of
 from .row_chunks import length_of, slice_of, with_slice
 from .site import Candidate, Site
@@ -36,12 +39,14 @@ CANDIDATES = tuple(
 )  # bytes of the rows at hand, and lanes of a block of pairs
 
 _NO_QUANTIZATION = -1
-_DYNAMIC = (1, 8)  # with a scale that depends on the row
-_LARGEST = {0: None, 1: 127.0, 6: None, 7: 32768.0, 8: 32768.0}  # what rows are scaled to, or held within
+_DYNAMIC = (1, 8, 13)  # with a scale that depends on the row
+_INVERSE = 13  # with a multiplication where others divide
+_LARGEST = {0: None, 1: 127.0, 6: None, 7: 32768.0, 8: 32768.0, 13: 7.0}  # what rows are scaled to, or held within
 _MOST_SLOTS = 2047  # of a token: a block of pairs holds whole tokens
 _ZEROS = 8192  # bytes that are zeroed at a time
 _PAIRS = 4  # whose codes are made at once, where they depend on the expert
 _PART = 4096  # lanes of a part of a row that is quantized in parts
+_MOST_ROWS = 64  # that are read at once
 _MANY = 2048  # bytes of rows that are worth a copy of their own
 
 
@@ -60,17 +65,9 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
         return "is generated for a fixed number of tokens"
     if any(not isinstance(value.owner, ir.Block) for value in present):
         return "takes its operands from memory: its kernel does not compute them"
-    if op.quant_mode not in (_NO_QUANTIZATION, *_LARGEST):
-        return f"has no kernel for quant_mode {op.quant_mode} on {target.name} yet"
-    if _element(op.x) == "f4E2M1FN":
-        return f"has no kernel for x of float4_e2m1fn on {target.name} yet"
     if slots > _MOST_SLOTS:
         return f"is generated for at most {_MOST_SLOTS} experts a token"
     return None
-
-
-def _element(value: ir.Value) -> str:
-    return str(ir.ShapedType(value.type).element_type)
 
 
 def lower(op: ir.OpView, site: Site) -> None:
@@ -133,16 +130,18 @@ class Routing:
         s, op = self.shape, self.op
         self.sources: list[Rows] = []
         self.targets: list[Rows] = []
-        self.made, self.in_parts = None, False
+        self.made, self.in_parts, self.batch = None, False, 1
         if op.quant_mode == _NO_QUANTIZATION:
             self.plan_copies()
+        elif s.size and op.quant_mode in GROUPINGS:
+            self.plan_groups()
         elif s.size:
             self.plan_quantization()
         self.pair_rows = None
         if self.sources or self.scattered:
             each_pair = any(rows.by == "expert" for rows in self.sources)
             limit = s.limit if self.scattered else 0
-            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch(), limit=limit, each_pair=each_pair)
+            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch, limit=limit, each_pair=each_pair)
         self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
 
     def memory(self, value: ir.Value) -> ir.Value:
@@ -160,15 +159,43 @@ class Routing:
         for source, target, length in copies:
             if length:
                 element = ir.MemRefType(source.type).element_type
-                columns = min(length, self.site.candidate.tile // BYTES[str(element)])
+                columns = min(length, self.site.candidate.tile * 8 // element_bits(element))
                 pitch = whole_blocks(columns, element)
                 self.sources.append(Rows(source, length, columns, pitch))
                 self.targets.append(Rows(target, length, columns, pitch))
+        # A copy of several rows has no elements of 4 bits.
+        if all(element_bits(rows.element) >= 8 for rows in self.sources):
+            self.batch = self.at_once(_MANY // max((rows.bytes for rows in self.sources), default=_MANY))
+
+    def at_once(self, rows: int) -> int:
+        """So many rows are read at once, but not more than there are."""
+        return max(1, min(_MOST_ROWS, self.shape.tokens, rows))
+
+    def plan_groups(self) -> None:
+        """Rows are scaled group by group, so that their parts are rows of their own."""
+        b, op, outputs, size = self.b, self.op, self.site.outputs, self.shape.size
+        grouping = GROUPINGS[op.quant_mode]
+        most = self.site.candidate.tile // 4
+        self.batch = self.at_once(most // group_pitch(grouping, size, 2))
+        pitch = min(group_pitch(grouping, size, self.batch), most // 1024 * 1024)
+        x, codes, scales = self.x, outputs["expanded_x"], outputs["expanded_scale"]
+        given = 1  # scales of a row
+        for extent in ir.MemRefType(scales.type).shape[1:]:
+            given *= extent
+        columns = min(size, pitch)
+        whole = columns == size
+        scale_pitch = pitch // grouping.size
+        self.sources.append(Rows(x, size, columns, pitch, None if pitch == size else 0.0))
+        self.targets.append(Rows(codes, size, columns, pitch))
+        self.targets.append(Rows(scales, given, given if whole else scale_pitch, scale_pitch))
+        elements = (ir.MemRefType(memory.type).element_type for memory in (x, codes, scales))
+        self.made = groups_of(b, op.quant_mode, *elements, self.batch, pitch, -(-size // grouping.size))
 
     def plan_quantization(self) -> None:
         b, op, outputs, size = self.b, self.op, self.site.outputs, self.shape.size
         most = self.site.candidate.tile // 2
-        pitch = pitch_of(size)
+        code, largest = ir.MemRefType(outputs["expanded_x"].type).element_type, _LARGEST[op.quant_mode]
+        pitch = pitch_of(size, code)
         self.in_parts = pitch > most
         if self.in_parts:
             pitch = min(most, _PART)
@@ -176,33 +203,26 @@ class Routing:
         pad = None if pitch == size else 0.0
         self.sources.append(Rows(self.x, size, columns, pitch, pad))
         self.targets.append(Rows(outputs["expanded_x"], size, columns, pitch))
-        code, most = self.targets[0].element, _LARGEST[op.quant_mode]
+        by_expert = op.scale is not None and ir.RankedTensorType(op.scale.type).get_dim_size(0) > 1
+        if not self.in_parts:
+            rows = self.at_once(self.site.candidate.tile // 4 // pitch)
+            self.batch = min(rows, _PAIRS) if by_expert else rows
         if op.quant_mode not in _DYNAMIC:
             scale, offset = (None if value is None else self.memory(value) for value in (op.scale, op.offset))
-            self.made = Static(b, code, scale=scale, offset=offset, most=most)
+            self.made = Static(b, code, scale=scale, offset=offset, most=largest)
             return
         self.targets.append(Rows(outputs["expanded_scale"], 1, 1, SCALE_LANES))
-        smooth, by_expert = None, False
+        smooth = None
         if op.scale is not None:
-            by_expert = ir.RankedTensorType(op.scale.type).get_dim_size(0) > 1
             rows = Rows(self.memory(op.scale), size, columns, pitch, pad, "expert" if by_expert else "all")
             if by_expert or self.in_parts:
                 self.sources.append(rows)
             else:
                 row = self.t.load(rows.memory, self.zero, b.index(size), pitch, "smooth", pad=pad)
-                smooth = self.t.repeat(row, self.batch(), "smooth_rows")
-        self.made = Dynamic(b, code, most, self.batch(), pitch, smooth=smooth, by_expert=by_expert)
-
-    def batch(self) -> int:
-        """How many rows are read at once: one, unless they are short."""
-        if self.op.quant_mode == _NO_QUANTIZATION:
-            bytes_ = max((rows.pitch * rows.bytes for rows in self.sources), default=_MANY)
-            return max(1, min(64, self.shape.tokens, _MANY // bytes_))
-        if not self.sources or self.in_parts:
-            return 1
-        most = _PAIRS if self.sources[-1].by == "expert" else 64
-        lanes = self.site.candidate.tile // 4
-        return max(1, min(most, self.shape.tokens, lanes // self.sources[0].pitch))
+                smooth = self.t.repeat(row, self.batch, "smooth_rows")
+        self.made = Dynamic(
+            b, code, largest, self.batch, pitch, smooth=smooth, by_expert=by_expert, inverse=op.quant_mode == _INVERSE
+        )
 
     # -- every core for itself ----------------------------------------------------------------------------------------
 
@@ -369,23 +389,32 @@ class Routing:
                 one = slice_of(b, blocks, b.op(arith.muli, pair, b.index(8)), 8, "pair_block")
                 t.store(one, self.site.outputs["expanded_row_idx"], place, self.one)
 
-        if self.made is not None:
+        if self.made is not None and (self.in_parts or self.sources[0].parts == 1):
             make = pairs.make_in_parts if self.in_parts else pairs.make
             make(kept, first_token, self.sources, self.made, self.targets, also=also)
             return
-        whole = [i for i, rows in enumerate(self.sources) if rows.columns == rows.length]
+        whole = [i for i, rows in enumerate(self.sources) if rows.parts == 1]
         if whole or also is not None:
             sources, targets = ([rows[i] for i in whole] for rows in (self.sources, self.targets))
             pairs.copy(kept, first_token, sources, targets, also=also)
+        if self.made is not None:
+            def make(part):
+                made = partial(self.made, part=part) if isinstance(self.made, Scaled) else self.made
+                pairs.make(kept, first_token, self.sources, made, self.targets, part=part)
+
+            self.each_part(self.sources[0], make)
+            return
         for i, (source, target) in enumerate(zip(self.sources, self.targets)):
             if i not in whole:
-                b.for_(
-                    self.zero, b.index(source.length), b.index(source.columns), [],
-                    lambda column, source=source, target=target: (
-                        pairs.copy(kept, first_token, [source], [target], column=column) or []
-                    ),
-                    induction="column", about="Rows that are too long for the unified buffer, in parts.",
-                )  # fmt: skip
+                self.each_part(source, partial(pairs.copy, kept, first_token, [source], [target]))
+
+    def each_part(self, rows: Rows, body: Callable[..., None]) -> None:
+        """`body(part=...)` for the parts of rows that are too long for the unified buffer."""
+        b = self.b
+        b.for_(
+            self.zero, b.index(rows.parts), self.one, [], lambda part: body(part=part) or [],
+            induction="part", about="Rows that are too long for the unified buffer, in parts.",
+        )  # fmt: skip
 
     # -- counts -------------------------------------------------------------------------------------------------------
 
@@ -469,7 +498,7 @@ class Routing:
         """Zeros for rows that no pair has; where they go; elements of such a row."""
         b, element = self.b, rows.element
         zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-        lanes = up(min(rows.length * self.shape.capacity, _ZEROS // rows.bytes), 64)
+        lanes = up(min(rows.length * self.shape.capacity, _ZEROS * 8 // element_bits(element)), 64)
         return b.splat(arith.constant(element, zero, loc=b.loc()), lanes, "zeros"), rows.memory, rows.length
 
     def zero_rows(self, step: ir.Value, count: ir.Value) -> None:

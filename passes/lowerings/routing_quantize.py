@@ -1,4 +1,4 @@
-"""What routing makes of rows on the way: codes of 8 bits, and a scale for every row where it depends on the row.
+"""What routing makes of rows on the way: codes of 8 or 4 bits, and a scale for every row where it depends on the row.
 
 Rows lie `pitch` lanes apart in a tile, zeros behind each. Scales are maxima, which no order of evaluation changes; what
 follows is rounded as IEEE says, so that a row's codes do not depend on the rows beside it. A row whose scale is 0, or
@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, math, tensor
 
+from jascend.dialect.ascendc import element_bits
 
 from ..builder import Builder, tile_type, up
 from .row_chunks import length_of, slice_of, with_slice
@@ -21,10 +22,10 @@ _COMPARED = 64  # lanes that are compared at once
 _HUGE = 1e38  # what divides a row to zeros
 
 
-def pitch_of(size: int) -> int:
-    """Lanes of a row, such that a reduction takes it."""
+def pitch_of(size: int, code: ir.Type) -> int:
+    """Lanes of a row, such that a reduction takes it, and that its codes fill whole blocks."""
     if size <= 64:
-        return up(size, 32)
+        return up(size, 256 // element_bits(code))
     if size <= 512:
         return up(size, 64)
     return up(size, 512 * _halvings(size))
@@ -74,6 +75,7 @@ class Static:
 
 class Dynamic:
     """A row, times another one where there is one, over its scale: its largest magnitude over `most`; and that scale.
+    With `inverse` both quotients are products with the inverse instead.
 
     Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`,
     rows come in a tile each, and as many behind them to multiply them with. The insertion point at construction is that
@@ -81,17 +83,18 @@ class Dynamic:
 
     def __init__(
         self, b: Builder, code: ir.Type, most: float, rows: int, pitch: int, *, smooth: ir.Value | None = None,
-        by_expert: bool = False,
+        by_expert: bool = False, inverse: bool = False,
     ):  # fmt: skip
         self.b, self.t, self.code, self.rows, self.pitch = b, Ops(b), code, rows, pitch
-        self.smooth, self.by_expert = smooth, by_expert
+        self.smooth, self.by_expert, self.inverse = smooth, by_expert, inverse
         self.lanes = up(rows, _COMPARED)
+        self.most = most
         self.divisors = b.splat(b.f32(most), max(self.lanes, rows * SCALE_LANES), "largest_codes")
 
     def __call__(self, *tiles: ir.Value) -> list[ir.Value]:
         value = self.value(*tiles)
-        scales, divisor = self.scale(self.magnitudes(value))
-        return [self.codes(value, divisor), scales]
+        scales, by = self.scale(self.magnitudes(value))
+        return [self.codes(value, by), scales]
 
     def value(self, *tiles: ir.Value) -> ir.Value:
         """The rows as they are to be quantized."""
@@ -112,15 +115,22 @@ class Dynamic:
         return self.b.op(math.absf, value, name="magnitudes")
 
     def scale(self, magnitudes: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The scale of every row, a block each; and what to divide the row by, a lane each."""
+        """The scale of every row, a block each; and what to divide or multiply the row by, a lane each."""
         b, t, rows = self.b, self.t, self.rows
         largest = self.largest(magnitudes)
         blocks = rows * SCALE_LANES
         each = t.make("Broadcast", t.head(largest, rows), length=blocks, name="largest_blocks", width=SCALE_LANES)
-        scales = b.op(arith.divf, each, t.head(self.divisors, blocks), name="scales")
-        scale = b.op(arith.divf, largest, t.head(self.divisors, self.lanes), name="scale")
+        scales, scale = self.of_largest(each, "scales"), self.of_largest(largest, "scale")
         is_scale = b.cmpf("OGT", scale, t.splat(0.0, scale), "is_scale")
-        return scales, t.head(b.select(is_scale, scale, t.splat(_HUGE, scale), "divisor"), rows)
+        if not self.inverse:
+            return scales, t.head(b.select(is_scale, scale, t.splat(_HUGE, scale), "divisor"), rows)
+        inverse = b.op(arith.divf, t.splat(1.0, scale), scale, name="inverse")
+        return scales, t.head(b.select(is_scale, inverse, t.splat(0.0, scale), "factor"), rows)
+
+    def of_largest(self, largest: ir.Value, name: str) -> ir.Value:
+        if self.inverse:
+            return self.b.op(arith.mulf, largest, self.t.splat(1 / self.most, largest), name=name)
+        return self.b.op(arith.divf, largest, self.t.head(self.divisors, length_of(largest)), name=name)
 
     def largest(self, magnitudes: ir.Value) -> ir.Value:
         """The largest of each row; 0 in other lanes."""
@@ -133,9 +143,9 @@ class Dynamic:
         largest = self.t.make("Reduce", magnitudes, length=self.rows, name="largest", kind="max", group=lanes)
         return largest if self.rows == self.lanes else with_slice(b, nothing, largest, 0, "largest")
 
-    def codes(self, value: ir.Value, divisor: ir.Value) -> ir.Value:
-        each = self.t.make("Broadcast", divisor, length=length_of(value), name="divisor_rows", width=self.pitch)
-        quotients = self.b.op(arith.divf, value, each, name="quotients")
+    def codes(self, value: ir.Value, by: ir.Value) -> ir.Value:
+        each = self.t.make("Broadcast", by, length=length_of(value), name="divisor_rows", width=self.pitch)
+        quotients = self.b.op(arith.mulf if self.inverse else arith.divf, value, each, name="quotients")
         return self.t.make("Quantize", quotients, length=length_of(value), element=self.code, name="codes")
 
 

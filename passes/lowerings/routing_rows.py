@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.ascendc import bytes_of, element_bits
+
 from ..ascendc_ops.turns import AHEAD
 from ..builder import Builder, up
 from .routing_shape import Shape
 from .row_chunks import slice_of
 from .ops import Ops
 
-_BLOCK = 32  # bytes
-BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1}
+_BLOCK = 256  # bits
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Rows:
     Attributes:
       memory: where they are.
       length: elements of a row.
-      columns: how many of them are moved at a time.
+      columns: how many of them are moved at a time; where that is not all of them, the last part of a row may be shorter.
       pitch: elements from one row to the next in the unified buffer.
       pad: what fills up the pitch of rows that are read; None leaves it open.
       by: "token" or "expert", of which there is a row for each; or "all", which have only one.
@@ -46,8 +47,12 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        """Of one element."""
-        return BYTES[str(self.element)]
+        """Of one row, in the unified buffer."""
+        return bytes_of(self.pitch, self.element)
+
+    @property
+    def parts(self) -> int:
+        return -(-self.length // self.columns)
 
     @property
     def element(self) -> ir.Type:
@@ -56,7 +61,7 @@ class Rows:
 
 def whole_blocks(columns: int, element: ir.Type) -> int:
     """A pitch for rows of so many elements."""
-    return up(columns, _BLOCK // BYTES[str(element)])
+    return up(columns, _BLOCK // element_bits(element))
 
 
 @dataclass(frozen=True)
@@ -136,22 +141,22 @@ class PairRows:
 
     def copy(
         self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], targets: Sequence[Rows], *,
-        column: ir.Value | None = None, also: Callable | None = None,
+        part: ir.Value | None = None, also: Callable | None = None,
     ) -> None:  # fmt: skip
-        """Writes the rows of all kept pairs as they are, or their columns from `column` on. `also(i, place)` is called
-        for every pair."""
+        """Writes the rows of all kept pairs as they are, or the part of them with that number. `also(i, place)` is
+        called for every pair."""
         b = self.b
 
         def of_unit(number, *tiles):
             following = b.op(arith.addi, number, b.index(1), name="next_unit")
             more = b.cmpi("slt", following, kept.units, "more")
             at = b.select(more, following, number, "unit_ahead")
-            ahead = [self.read(rows, kept, at, first_token, column, more) for rows in sources]
-            self.write(kept, number, first_token, list(zip(tiles, targets)), column, also)
+            ahead = [self.read(rows, kept, at, first_token, part, more) for rows in sources]
+            self.write(kept, number, first_token, list(zip(tiles, targets)), part, also)
             return ahead
 
         def units():
-            tiles = [self.read(rows, kept, b.index(0), first_token, column, None) for rows in sources]
+            tiles = [self.read(rows, kept, b.index(0), first_token, part, None) for rows in sources]
             self.each_unit(kept, tiles, of_unit)
             return []
 
@@ -159,10 +164,10 @@ class PairRows:
 
     def make(
         self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], made: Callable, targets: Sequence[Rows], *,
-        also: Callable | None = None,
+        part: ir.Value | None = None, also: Callable | None = None,
     ) -> None:  # fmt: skip
-        """Writes what `made(*tiles)` makes of the rows: tiles, for as many targets. With `each_pair` there is a tile
-        for each pair of a unit, first all of the first source."""
+        """Writes what `made(*tiles)` makes of the rows: tiles, for as many targets; or of the part of them with that
+        number. With `each_pair` there is a tile for each pair of a unit, first all of the first source."""
         b = self.b
         end = kept.count if self.each_pair else kept.units
         last = b.op(arith.subi, end, b.index(1), name="last")
@@ -173,7 +178,7 @@ class PairRows:
                 first = b.op(arith.muli, unit, b.index(self.batch), name="first_pair")
                 numbers = [b.op(arith.addi, first, b.index(i)) for i in range(self.batch)]
             numbers = [b.op(arith.minsi, number, last, name="number_ahead") for number in numbers]
-            return [self.read(rows, kept, at, first_token, None, None) for rows in sources for at in numbers]
+            return [self.read(rows, kept, at, first_token, part, None) for rows in sources for at in numbers]
 
         def ahead(tiles):
             """What is written in the next iteration."""
@@ -186,7 +191,7 @@ class PairRows:
             tiles, outputs = carried[: -len(targets)], carried[-len(targets) :]
             following = read(b.op(arith.addi, number, b.index(2), name="unit_after_next"))
             next_outputs = ahead(tiles)
-            self.write(kept, number, first_token, list(zip(outputs, targets)), None, also)
+            self.write(kept, number, first_token, list(zip(outputs, targets)), part, also)
             return [*following, *next_outputs]
 
         def units():
@@ -203,31 +208,31 @@ class PairRows:
         """The same for rows that are too long for the unified buffer, of one token or pair at a time: read twice where
         a scale depends on all of the row."""
         b = self.b
-        zero, size, step = b.index(0), b.index(targets[0].length), b.index(targets[0].columns)
+        zero, one, parts = b.index(0), b.index(1), b.index(targets[0].parts)
 
         def of_unit(number):
-            def part(column):
-                return [self.read(rows, kept, number, first_token, column, None) for rows in sources]
+            def values(part):
+                return made.value(*(self.read(rows, kept, number, first_token, part, None) for rows in sources))
 
             scales, divisor = [], None
             if len(targets) > 1:
 
-                def peak(column, largest):
-                    return [b.op(arith.maximumf, largest, made.magnitudes(made.value(*part(column))), name="largest")]
+                def peak(part, largest):
+                    return [b.op(arith.maximumf, largest, made.magnitudes(values(part)), name="largest")]
 
                 nothing = b.splat(b.f32(0.0), targets[0].columns, "largest")
                 (largest,) = b.for_(
-                    zero, size, step, [("largest", nothing)], peak, induction="column", about="The largest magnitude."
+                    zero, parts, one, [("largest", nothing)], peak, induction="part", about="The largest magnitude."
                 )
                 scales, divisor = made.scale(largest)
                 scales = [(scales, targets[1])]
 
-            def codes(column):
-                tile = made.codes(made.value(*part(column)), divisor)
-                self.write(kept, number, first_token, [(tile, targets[0])], column, None)
+            def codes(part):
+                tile = made.codes(values(part), divisor)
+                self.write(kept, number, first_token, [(tile, targets[0])], part, None)
                 return []
 
-            b.for_(zero, size, step, [], codes, induction="column", about="The codes.")
+            b.for_(zero, parts, one, [], codes, induction="part", about="The codes.")
             if scales or also is not None:
                 self.write(kept, number, first_token, scales, None, also)
             return []
@@ -243,7 +248,7 @@ class PairRows:
 
     # -- one unit -----------------------------------------------------------------------------------------------------
 
-    def read(self, rows: Rows, kept: Kept, unit, first_token, column, valid) -> ir.Value:
+    def read(self, rows: Rows, kept: Kept, unit, first_token, part, valid) -> ir.Value:
         """The rows of a unit, of tokens from its first one on; of nothing where `valid` is given and does not hold."""
         b, t = self.b, self.t
 
@@ -259,11 +264,9 @@ class PairRows:
             row = self.first_of(row, first_token) if self.batch > 1 and not self.each_pair else b.op(
                 arith.addi, first_token, row, name="token"
             )  # fmt: skip
-        offset = b.op(arith.muli, row, b.index(rows.length), name="source")
-        if column is not None:
-            offset = b.op(arith.addi, offset, column, name="source")
+        offset = self.start_of(rows, row, part, "source")
         if self.batch == 1 or self.each_pair:
-            return t.load(rows.memory, offset, if_valid(self.columns(rows, column)), rows.pitch, "row", pad=rows.pad)
+            return t.load(rows.memory, offset, if_valid(self.columns(rows, part)), rows.pitch, "row", pad=rows.pad)
         return t.make(
             "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch,
             element=rows.element, name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch,
@@ -276,13 +279,24 @@ class PairRows:
         first = b.op(arith.addi, first_token, b.op(arith.muli, group, b.index(self.batch)), name="token")
         return b.op(arith.minsi, first, b.index(self.shape.tokens - self.batch), name="first_read")
 
-    def columns(self, rows: Rows, column: ir.Value | None) -> ir.Value:
-        if column is None:
-            return self.b.index(rows.columns)
-        left = self.b.op(arith.subi, self.b.index(rows.length), column, name="columns_left")
-        return self.b.op(arith.minsi, left, self.b.index(rows.columns), name="columns_here")
+    def start_of(self, rows: Rows, row: ir.Value, part: ir.Value | None, name: str) -> ir.Value:
+        """Where a row, or a part of it, starts in global memory."""
+        b = self.b
+        start = b.op(arith.muli, row, b.index(rows.length), name=name)
+        return start if part is None else b.op(arith.addi, start, self.column(rows, part), name=name)
 
-    def write(self, kept: Kept, number, first_token, outputs: Sequence, column, also) -> None:
+    def column(self, rows: Rows, part: ir.Value) -> ir.Value:
+        return self.b.op(arith.muli, part, self.b.index(rows.columns), name="column")
+
+    def columns(self, rows: Rows, part: ir.Value | None) -> ir.Value:
+        """How many elements of a row are moved."""
+        b = self.b
+        if part is None:
+            return b.index(rows.columns)
+        left = b.op(arith.subi, b.index(rows.length), self.column(rows, part), name="columns_left")
+        return b.op(arith.minsi, left, b.index(rows.columns), name="columns_here")
+
+    def write(self, kept: Kept, number, first_token, outputs: Sequence, part, also) -> None:
         """Writes tiles, of a row for each token of the unit, for all pairs of it."""
         b, t = self.b, self.t
         if self.each_pair:
@@ -296,11 +310,11 @@ class PairRows:
             first = t.index_at(kept.start, number, "first_pair")
             end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
         b.for_(
-            first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, column, also),
+            first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, part, also),
             induction="pair", about="Once for each of their pairs.",
         )  # fmt: skip
 
-    def write_pair(self, kept: Kept, pair, start, outputs, column, also) -> list[ir.Value]:
+    def write_pair(self, kept: Kept, pair, start, outputs, part, also) -> list[ir.Value]:
         b, t = self.b, self.t
         place = t.index_at(kept.place, pair, "place")
 
@@ -310,12 +324,10 @@ class PairRows:
                 at = pair if self.each_pair else t.index_at(kept.token, pair, "token")
                 row = b.op(arith.subi, at, start, name="row_of_unit")
             for tile, rows in outputs:
-                offset = b.op(arith.muli, place, b.index(rows.length), name="target")
-                if column is not None:
-                    offset = b.op(arith.addi, offset, column, name="target")
+                offset = self.start_of(rows, place, part, "target")
                 if row is not None:
                     tile = slice_of(b, tile, b.op(arith.muli, row, b.index(rows.pitch)), rows.pitch, "row")
-                t.store(tile, rows.memory, offset, self.columns(rows, column))
+                t.store(tile, rows.memory, offset, self.columns(rows, part))
             return []
 
         if self.limit and outputs:

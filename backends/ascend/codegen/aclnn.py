@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
+from .. import nibbles
 from ..plan import TensorType
 from ..signature import Signature, Tensor
 from .op_host import DTYPES, operator_type
@@ -61,12 +61,7 @@ def data(call: Call, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
 
 def memory(array: np.ndarray) -> bytes:
     """An array as the device has it: elements of 4 bits in pairs, the first one low."""
-    array = np.ascontiguousarray(array)
-    if array.dtype not in (ml_dtypes.int4, ml_dtypes.float4_e2m1fn):
-        return array.tobytes()
-    nibbles = array.reshape(-1).view(np.uint8) & 15
-    nibbles = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8))
-    return (nibbles[0::2] | nibbles[1::2] << 4).tobytes()
+    return (nibbles.pack(array) if nibbles.share_bytes(array.dtype) else np.ascontiguousarray(array)).tobytes()
 
 
 def _program(call: Call) -> str:

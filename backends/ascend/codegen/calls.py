@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_bytes, buffer_length, element_bytes_of
+from jascend.dialect.ascendc import buffer_bytes, buffer_length, element_bits, element_bytes_of
 from jascend.dialect.elements import element_name, type_name
 from jascend.passes.accesses import root_of
 from jascend.passes.builder import name_of
@@ -59,13 +59,27 @@ def bits(out: Emitter, buffer: ir.Value) -> str:
 @prints("view")
 def view(out: Emitter, op: ir.Operation) -> None:
     source, value = op.opview.buffer, op.opview.value
-    part, offset = out.text(source), out.text(op.opview.offset)
+    part, offset = out.text(source), _in_units(out, source, op.opview.offset)
     if offset != "0":
         part += f"[{offset}]"
     before, after = (STORAGE[element_name(x)] for x in (source, value))
     if after != before:
         part += f".ReinterpretCast<{after}>()"
     out.values[value] = Expr(part, reads=out.values[op.opview.offset].reads)
+
+
+def _in_units(out: Emitter, memory: ir.Value, elements: ir.Value) -> str:
+    """A number of elements as the text counts them: two of 4 bits are a byte."""
+    text = out.text(elements)
+    if element_bits(ir.MemRefType(memory.type).element_type) > 4:
+        return text
+    return str(int(text) // 2) if text.isdigit() else f"({text}) / 2"
+
+
+def _count(out: Emitter, memory: ir.Value, elements: ir.Value) -> str:
+    """The same where the API takes 32 bits."""
+    text = _in_units(out, memory, elements)
+    return out.u32(elements) if text == out.text(elements) else f"static_cast<uint32_t>({text})"
 
 
 @prints("copy_in_rows")
@@ -127,11 +141,12 @@ def copy(out: Emitter, op: ir.Operation) -> None:
 def copy_in(out: Emitter, op: ir.Operation) -> None:
     view = op.opview
     element = ir.MemRefType(view.dst.type).element_type
-    dst, src = bits(out, view.dst), f"{out.text(view.src)}[{out.text(view.offset)}]"
+    dst, src = bits(out, view.dst), f"{out.text(view.src)}[{_in_units(out, view.src, view.offset)}]"
+    count = _count(out, view.src, view.count)
     if view.pad is None:
-        out.put(f"CopyIn({dst}, {src}, {out.u32(view.count)});")
+        out.put(f"CopyIn({dst}, {src}, {count});")
         return
-    out.put(f"CopyInPadded({dst}, {src}, {out.u32(view.count)}, {_padding(element, view.pad)});")
+    out.put(f"CopyInPadded({dst}, {src}, {count}, {_padding(element, view.pad)});")
 
 
 def _padding(element: ir.Type, pad: float) -> str:
@@ -147,12 +162,8 @@ def _padding(element: ir.Type, pad: float) -> str:
 @prints("copy_out")
 def copy_out(out: Emitter, op: ir.Operation) -> None:
     view = op.opview
-    if element_name(view.src) in ("i4", "f4E2M1FN"):  # two a byte
-        dst = f"{out.text(view.dst)}[({out.text(view.offset)}) / 2]"
-        count = f"static_cast<uint32_t>(({out.text(view.count)}) / 2)"
-    else:
-        dst, count = f"{out.text(view.dst)}[{out.text(view.offset)}]", out.u32(view.count)
-    out.put(f"CopyOut({dst}, {bits(out, view.src)}, {count});")
+    dst = f"{out.text(view.dst)}[{_in_units(out, view.dst, view.offset)}]"
+    out.put(f"CopyOut({dst}, {bits(out, view.src)}, {_count(out, view.dst, view.count)});")
 
 
 # -- elementwise ------------------------------------------------------------------------------------------------------
@@ -185,7 +196,7 @@ def cast(out: Emitter, op: ir.Operation) -> None:
     out.put(f"Cast({_cast_operand(out, dst, src)}, {_cast_operand(out, src, dst)}, RoundMode::{mode}, {count});")
 
 
-_NARROW = {"f8E4M3FN": "fp8_e4m3fn_t", "f8E5M2": "fp8_e5m2_t", "i4": "int4b_t"}
+_NARROW = {"f8E4M3FN": "fp8_e4m3fn_t", "f8E5M2": "fp8_e5m2_t", "f4E2M1FN": "fp4x2_e2m1_t", "i4": "int4b_t"}
 
 
 def _cast_operand(out: Emitter, buffer: ir.Value, other: ir.Value) -> str:

@@ -52,6 +52,8 @@ def constant(attribute: ir.Attribute) -> Expr:
     value = attribute.value
     if type_name(attribute.type) == "i1":
         return Expr("true" if value else "false")
+    if str(attribute.type) == "i32" and value == -(2**31):  # without its sign, the number is no 32-bit one
+        return Expr("static_cast<int32_t>(0x80000000)")
     text = f"0x{value:X}" if value >= 0xFFFF and value & (value + 1) == 0 or value == 0x7F800000 else str(value)
     return Expr(text, _UNARY if value < 0 else _ATOM)
 
