@@ -233,7 +233,7 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
     if not forbid.issubset(optional):
         unknown = ", ".join(map(repr, sorted(forbid.difference(optional))))
         raise Unsupported("compile", "forbid", f"must name passes among {', '.join(optional)}, but has {unknown}")
-    traced = trace(fn, args, kwargs, forbid)
+    traced = trace(fn, args, kwargs, forbid, target)
     name = identifier(traced.name)
 
     def build() -> backend.Compiled:

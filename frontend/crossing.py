@@ -21,7 +21,7 @@ from mlir import ir
 import jascend.dialect
 from jascend.errors import Unsupported
 from jascend.passes.diagnostics import Position, Remark
-from jascend.platform import PLATFORM
+from jascend.platform import PLATFORM, limits_of
 from jascend.raising import RAISE_SAMPLING, raise_sampling
 
 _LEGALIZE = "builtin.module(func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg)"
@@ -48,8 +48,9 @@ def _register_stablehlo_passes() -> None:
     stablehlo.register_stablehlo_passes()
 
 
-def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = ()) -> Traced:
-    """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree."""
+def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: str | None = None) -> Traced:
+    """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree. Operators keep the limits of
+    `target`."""
     _register_stablehlo_passes()
     names = argument_names(fn, args, kwargs)
     for name, leaf in zip(names, jax.tree.leaves((args, kwargs))):
@@ -58,7 +59,8 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = ()) -> Traced
     traced, remarks = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs), ()
     if RAISE_SAMPLING not in forbid:
         traced, remarks = _raised(fn, traced, args, kwargs)
-    lowered = traced.lower(lowering_platforms=(PLATFORM,))
+    with limits_of(target):
+        lowered = traced.lower(lowering_platforms=(PLATFORM,))
     module = lowered.compiler_ir("stablehlo")
     with module.context:
         PassManager.parse(_LEGALIZE).run(module.operation)

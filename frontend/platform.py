@@ -5,11 +5,27 @@ primitive of ours a rule that writes the `ascend` operation. There is nothing to
 backend behind the name never comes up: JAX notes that quietly and goes on to the CPU. `jascend.compile` runs the result.
 """
 
+import contextlib
+import contextvars
+
 import jax.numpy as jnp
 from jax.extend.backend import register_backend_factory
 from jax.interpreters import mlir
 
+from jascend.errors import OperatorError
+
 PLATFORM = "ascend"
+_product = contextvars.ContextVar("product", default=None)
+
+
+@contextlib.contextmanager
+def limits_of(product: str | None):
+    """What is lowered for the platform inside keeps the limits of a product; None: as the calls say."""
+    token = _product.set(product)
+    try:
+        yield
+    finally:
+        _product.reset(token)
 
 
 def _no_backend():
@@ -37,6 +53,7 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
     """
 
     def lower(ctx, *operands, **params):
+        _check_limits(primitive, ctx.avals_in, params)
         extra = 0 if rank is None else len(ctx.avals_in[0].shape) - rank
         if extra > 0:
             folded = fold or _folded(primitive, extra)
@@ -45,6 +62,18 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
         return _ascend_op(ctx, primitive.name, operands, attributes, segments)
 
     mlir.register_lowering(primitive, lower, platform=PLATFORM)
+
+
+def _check_limits(primitive, avals, params) -> None:
+    """Raises what a call raises that is meant for the product."""
+    product = _product.get()
+    if product is None or "target" not in params:
+        return
+    try:
+        primitive.abstract_eval(*avals, **dict(params, target=product))
+    except OperatorError as error:
+        error.add_note(f"It is compiled for {product}.")
+        raise
 
 
 def _folded(primitive, extra):

@@ -127,7 +127,7 @@ def _kernels_of(primitive, avals, params, target: str):
     product = target_of(target)
     specs = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals)
     try:
-        traced = trace(operator, specs, {}, forbid=(RAISE_SAMPLING,))
+        traced = trace(operator, specs, {}, forbid=(RAISE_SAMPLING,), target=target)
         compiled = cache.compiled(
             traced.text, target, "operator", (), lambda: backend.compile_module(parse(traced), product, name="operator")
         )

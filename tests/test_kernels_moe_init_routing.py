@@ -1,6 +1,7 @@
 """The generated routing kernels, run on the twin with the checker on: against the vectors, the fallback, themselves."""
 
 import functools
+import re
 
 import jax
 import ml_dtypes
@@ -11,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jascend as ja
-from jascend.errors import Unsupported
+from jascend.errors import OperatorError, Unsupported
 
 F32, BF16 = np.float32, ml_dtypes.bfloat16
 CASES = vectors.moe_init_routing()
-# Of every kind of case one in `make test`, on one of the products.
+# Of every kind of case one in `make test`, on one of the products; and what a product refuses.
 QUICK = set("001 005 006 010 015 017 019 020 023 029 031 033 036 038 041 043 075".split())
+QUICK_ON_950 = set("060 061 071 072".split())
+REFUSED = {"ascend910b": {"950-only"}, "ascend950": {"a2a3-only", "flag_false", "active_num"}}  # by tag
 
 
 @functools.cache
@@ -75,19 +78,25 @@ def vector_cases():
     for case in CASES:
         number, tags = case.info["id"][:3], case.info["tags"]
         for target in ("ascend910b", "ascend950"):
-            if {"ascend910b": "950-only", "ascend950": "a2a3-only"}[target] in tags:
-                continue
-            of_quick = "ascend950" if int(number) % 4 == 0 and "a2a3-only" not in tags else "ascend910b"
-            is_quick = number in QUICK and target == of_quick or number in ("060", "061", "071")
-            marks = [] if is_quick else [pytest.mark.long]
-            yield pytest.param(case, target, id=f"{case.info['id']}-{target}", marks=marks)
+            is_refused = bool(REFUSED[target].intersection(tags))
+            of_quick = "ascend950" if int(number) % 4 == 0 and not REFUSED["ascend950"].intersection(tags) else "ascend910b"
+            is_quick = number in QUICK and target == of_quick or number in QUICK_ON_950
+            marks = [] if is_quick or is_refused else [pytest.mark.long]
+            yield pytest.param(case, target, is_refused, id=f"{case.info['id']}-{target}", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "target"), list(vector_cases()))
-def test_vectors(case, target):
+@pytest.mark.parametrize(("case", "target", "is_refused"), list(vector_cases()))
+def test_vectors(case, target, is_refused):
     operands = {name: case.arrays[name] for name in ("x", "expert_idx", "scale", "offset")}
     attributes = {k: tuple(v) if isinstance(v, list) else v for k, v in case.info["attrs"].items()}
-    check(operands, target, **attributes)
+    if not is_refused:
+        check(operands, target, **attributes)
+        return
+    with pytest.raises(OperatorError) as expected:
+        ja.moe_init_routing(**operands, **attributes, target=target)
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))) as found:
+        run(operands, attributes, target)
+    assert found.value.code in (161002, 561002)
 
 
 # -- many pairs: cores meet -------------------------------------------------------------------------------------------
@@ -220,6 +229,67 @@ def test_dynamic_codes_in_parts(dtype, rows):
 def test_static_codes(size):
     operands = routing(30, 4, size, 16, BF16) | {"scale": np.array([3], F32), "offset": np.array([1.5], F32)}
     check(operands, expert_num=16, quant_mode=0)
+
+
+# -- codes by groups, on 950 -------------------------------------------------------------------------------------------
+
+
+def extreme(tokens, size, dtype, seed=0):
+    """Rows of any magnitudes: groups of neighbours close to each other, up to a tie; zeros of both signs, subnormal
+    numbers, the largest ones."""
+    rng, info = np.random.default_rng(seed), ml_dtypes.finfo(dtype)
+    least, most = (int(np.log2(float(x))) for x in (info.smallest_subnormal, info.max))
+    exponents = np.repeat(rng.integers(least - 1, most, (tokens, -(-size // 16))), 16, axis=1)[:, :size]
+    significands = rng.choice([1, 1.25, 1.5, 1.75, 1.8125, 1.9375, 1.123, -1, -1.75, -1.876], (tokens, size))
+    x = np.ldexp(significands, exponents + rng.integers(-12, 1, (tokens, size)))
+    x[rng.random(x.shape) < 0.1], x[rng.random(x.shape) < 0.1] = 0, -0.0
+    x[0], x[1], x[2] = 0, -0.0, rng.integers(-9, 9, size) * float(info.smallest_subnormal)
+    x[3, : size // 2], x[4] = float(info.max), 1e-4
+    return x.astype(dtype)
+
+
+def modes():
+    """Every mode with a scale a group or a 4-bit code, for both dtypes; four of them in `make test`."""
+    for mode in (2, 3, 4, 5, 9, 11, 12, 13, 14, 15, 16, 17):
+        for dtype in (F32 if mode == 13 else np.float16, BF16):
+            quick = (mode, dtype) in [(9, np.float16), (12, np.float16), (13, BF16), (16, BF16)]
+            yield pytest.param(mode, dtype, marks=[] if quick else [pytest.mark.long])
+
+
+@pytest.mark.parametrize(("mode", "dtype"), list(modes()))
+def test_codes_of_extreme_rows(mode, dtype):
+    """Odd numbers of groups; several rows at once."""
+    operands = routing(9, 3, 1100, 7) | {"x": extreme(9, 1100, dtype, mode)}
+    check(operands, "ascend950", cores=3, expert_num=7, quant_mode=mode, row_idx_type=mode % 2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [3, 16, 9, 5, 14, 12, 13])
+def test_codes_of_rows_in_parts(mode):
+    """An odd number of blocks of 32."""
+    operands = routing(6, 3, 19970, 7) | {"x": extreme(6, 19970, BF16, mode)}
+    check(operands, "ascend950", cores=3, expert_num=7, quant_mode=mode, row_idx_type=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [5, 9, 13, 17])
+def test_codes_of_many_tokens(mode):
+    """Cores meet; each has several units of rows."""
+    operands = routing(700, 3, 130, 40, BF16)
+    for cores in (5, 64):
+        check(operands, "ascend950", cores=cores, expert_num=40, quant_mode=mode)
+
+
+@pytest.mark.long
+def test_four_bits_inside_jit():
+    operands = routing(5, 3, 66, 7, BF16)
+    route = functools.partial(ja.moe_init_routing, expert_num=7, quant_mode=9)
+    expected = route(operands["x"], operands["expert_idx"])
+    with ja.lowering("twin", target="ascend950"):
+        rows, _, _, _ = jax.jit(route)(operands["x"], operands["expert_idx"])
+        again = jax.jit(functools.partial(ja.moe_init_routing, expert_num=7))(expected.expanded_x, np.zeros((15, 1), np.int32))
+    np.testing.assert_array_equal(as_bits(rows), as_bits(expected.expanded_x))
+    np.testing.assert_array_equal(as_bits(again.expanded_x), as_bits(expected.expanded_x))
 
 
 # -- what there is no kernel for --------------------------------------------------------------------------------------
