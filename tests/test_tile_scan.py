@@ -107,8 +107,10 @@ def test_the_meaning_of_quantize(limit):
 
 @pytest.mark.parametrize("limit", [6, 100])
 def test_integers_on_every_product(limit):
+    """Small numbers of all magnitudes too."""
     x = values(limit)
     x[30] = np.nan
+    x[64:96] = np.ldexp(np.float32(-1.25), np.arange(-40, -8))
     i8, i4 = agree(quantizing("i8", "i4"), [x])
     assert i8[30] == 0 and i4[30].astype(np.int8) == 0
 

@@ -54,7 +54,7 @@ func.func @invalid_sums(%x: tensor<64xf32>) {
 // -----
 
 func.func @invalid_format(%x: tensor<64xf32>) {
-  // expected-error@below {{'value' must have elements i8 or i4 or f8E4M3FN or f8E5M2 or f4E2M1FN or ui8, got f16}}
+  // expected-error@below {{'value' must have elements i8 or i4 or f8E4M3FN or f8E5M2 or f8E8M0FNU or f4E2M1FN or ui8, got f16}}
   %0 = "tile.quantize"(%x) : (tensor<64xf32>) -> tensor<64xf16>
   return
 }

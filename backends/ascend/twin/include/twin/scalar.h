@@ -120,10 +120,10 @@ inline uint16_t FloatToHalf(float f, AscendC::RoundMode mode) {
   if (exponent >= 113) {  // normal halves: drop 13 bits of the mantissa
     uint32_t shifted = a - (112u << 23);
     q = RoundMagnitude(shifted >> 13, shifted & 0x1fff, 0x2000, sign != 0, mode);
-  } else if (exponent >= 89) {  // denormal halves, in steps of 2^-24
+  } else if (exponent >= 95) {  // denormal halves, in steps of 2^-24; below, all bits are cut off
     uint32_t mantissa = (a & 0x7fffff) | 0x800000, drop = 126 - exponent;
     q = RoundMagnitude(mantissa >> drop, mantissa & ((1u << drop) - 1), 1u << drop, sign != 0, mode);
-  } else {  // below half of the least denormal
+  } else {  // far below half of the least denormal
     q = RoundMagnitude(0, a != 0, 4, sign != 0, mode);
   }
   if (q > 0x7c00) q = 0x7c00;
