@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from mlir import ir
-from mlir.dialects import arith, math, tensor
+from mlir.dialects import arith, tensor
 
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE, rules
@@ -28,6 +28,7 @@ from jascend.dialect import TILE, rules
 from ..builder import comment, tile_type, up
 from ..diagnostics import emit_error
 from .batch_producers import BatchProducers
+from .gating_scores import LOWEST, NEG_INF, SOFTMAX, Scores
 from .ops import Ops
 from .producers import Unsupported
 from .row_chunks import length_of
@@ -44,9 +45,6 @@ CANDIDATES = (
     Candidate(1024, load_ahead=False),
 )  # lanes of a batch
 
-_NEG_INF = float("-inf")
-_LOWEST = -3.4028234663852886e38  # the least finite float32
-_SOFTMAX, _SIGMOID, _SQRT_SOFTPLUS = 0, 1, 2
 _RUN = 32  # lanes that one repeat of the sorting instruction orders
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _LANES = 64  # float32 lanes of one repeat
@@ -55,8 +53,6 @@ _BLOCK = 8  # float32 lanes of 32 bytes
 _RANKED = 8  # groups at most that are compared each with each
 _TWO = 0x40000000  # the bits of 2.0
 _TABLE = 4096  # ids of the longest table that stays in the unified buffer
-# log(1 + u) = 2s * (1 + z * (c0 + z * (c1 + ...))) with s = u / (2 + u) and z = s * s, to 1.6e-8 on [0, 1].
-_LOG1P = (0.33333319425582886, 0.20003890991210938, 0.1411564201116562, 0.13441787660121918)
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -187,12 +183,12 @@ class Gating:
         """Tiles that do not change from batch to batch."""
         b, s, op = self.b, self.shape, self.op
         self.t, self.batch_rows = Ops(b), b.index(s.rows, "batch_rows")
-        self.neg_inf, self.lowest = b.f32(_NEG_INF), b.f32(_NEG_INF if s.parts == 1 else _LOWEST)
+        self.neg_inf, self.lowest = b.f32(NEG_INF), b.f32(NEG_INF if s.parts == 1 else LOWEST)
         numbers = self.t.ramp(s.rows, b.i32_type, "row_numbers")
         starts = b.op(arith.muli, numbers, b.splat(b.i32(s.row), s.rows), name="starts")
         self.row_starts = self.t.broadcast(starts, s.top, "row_starts")
         self.is_chosen = None
-        if s.k < s.top and op.norm_type != _SOFTMAX:
+        if s.k < s.top and op.norm_type != SOFTMAX:
             places = self.t.repeat(self.t.ramp(s.top, b.f32_type, "place"), s.rows, "places")
             self.is_chosen = b.cmpf("OLT", places, b.splat(b.f32(s.k), s.rows * s.top), "is_chosen")
         if self.hashed:
@@ -247,7 +243,7 @@ class Gating:
         if value is None:
             row = b.splat(b.f32(0.0), length)
         else:
-            row = self.producers.batch(value, ("col",), self.t.zero, b.index(1), 1, _NEG_INF)
+            row = self.producers.batch(value, ("col",), self.t.zero, b.index(1), 1, NEG_INF)
             row = self.t.repeat(row, times, f"{name}_rows")
             lowest = b.splat(self.lowest, length)
             row = b.select(b.cmpf("OGE", row, lowest, f"{name}_ranks"), row, lowest, f"clean_{name}")
@@ -273,7 +269,7 @@ class Gating:
         """The scores of `rows` rows from `row` on; the weights and the experts, in `top` lanes a row."""
         b, s, op = self.b, self.shape, self.op
         x = self.logits(row, rows)
-        scores, is_number = self.scores(x)
+        scores, is_number = Scores(b, s.row).of(op.norm_type, x)
         if self.hashed:
             ids, lanes, counts = self.looked_up(row, rows)
             weights = self.weights(scores, lanes, counts)
@@ -300,69 +296,13 @@ class Gating:
         """-inf in padding."""
         x, producers = self.x, self.producers
         if producers.is_load(x):
-            return producers.batch(x, ("row", "col"), row, rows, self.shape.rows, _NEG_INF)
+            return producers.batch(x, ("row", "col"), row, rows, self.shape.rows, NEG_INF)
         return self.without_padding(producers.batch(x, ("row", "col"), row, rows, self.shape.rows, 0.0), "logits")
-
-    def scores(self, x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
-        """The scores of all lanes, 0 in padding; and, where NaN does not show in them, the mask of what was a number."""
-        if self.op.norm_type == _SOFTMAX:
-            return self.softmax(x)
-        return (self.sigmoid(x) if self.op.norm_type == _SIGMOID else self.sqrt_softplus(x)), None
-
-    def sigmoid(self, x: ir.Value) -> ir.Value:
-        """1 / (1 + exp(-x)); what overflows becomes 0."""
-        b, n = self.b, self.shape.lanes
-        ones = b.splat(b.f32(1.0), n, "ones")
-        opposite = b.op(arith.negf, x, name="minus_x")
-        about(opposite, "The scores: sigmoid.")
-        exp = b.exp(opposite, "exp")
-        return b.op(arith.divf, ones, b.op(arith.addf, exp, ones, name="one_plus_exp"), name="scores")
-
-    def sqrt_softplus(self, x: ir.Value) -> ir.Value:
-        """sqrt(max(x, 0) + log(1 + exp(-|x|))), the logarithm as a polynomial: it is to be exact near 0."""
-        b, n = self.b, self.shape.lanes
-
-        def number(value):
-            return b.splat(b.f32(value), n)
-
-        size = b.op(math.absf, x, name="size")
-        about(size, "The scores: the square root of softplus.")
-        u = b.exp(b.op(arith.negf, size, name="minus_size"), "u")
-        s = b.op(arith.divf, u, b.op(arith.addf, u, number(2.0), name="two_plus_u"), name="s")
-        z = b.op(arith.mulf, s, s, name="z")
-        p = number(_LOG1P[-1])
-        for coefficient in (*_LOG1P[-2::-1], 1.0):
-            p = b.op(arith.addf, b.op(arith.mulf, z, p, name="p"), number(coefficient), name="p")
-        log = b.op(arith.mulf, b.op(arith.addf, s, s, name="two_s"), p, name="log")
-        positive = b.op(arith.maximumf, x, number(0.0), name="positive")
-        return b.op(math.sqrt, b.op(arith.addf, positive, log, name="softplus"), name="scores")
-
-    def softmax(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """NaN counts as -inf; +inf logits share the probability; a row of -inf scores 0."""
-        b, s = self.b, self.shape
-        is_number = b.cmpf("OEQ", x, x, "is_number")
-        about(is_number, "The scores: softmax.")
-        x = b.select(is_number, x, b.splat(self.neg_inf, s.lanes), "numbers")
-        x = b.op(arith.minimumf, x, b.splat(b.f32(-_LOWEST), s.lanes), name="logits")
-        maximum = self.of_row("max", x, _NEG_INF, "maximum")
-        maximum = b.op(arith.maximumf, maximum, b.splat(b.f32(_LOWEST), s.rows), name="finite_maximum")
-        below = b.op(arith.subf, x, self.t.broadcast(maximum, s.row, "maxima"), name="below")
-        exp = b.exp(below, "exp")
-        total = self.of_row("add", exp, 0.0, "total")
-        total = b.op(arith.maximumf, total, b.splat(b.f32(1.0), s.rows), name="total")  # less only if all are 0
-        return b.op(arith.divf, exp, self.t.broadcast(total, s.row, "totals"), name="scores"), is_number
-
-    def of_row(self, kind: str, x: ir.Value, fill: float, name: str) -> ir.Value:
-        """A reduction of every row, whose tree depends on the length of a row alone."""
-        s = self.shape
-        row = next(up(s.row, whole) for most, whole in ((64, 1), (512, 64), (1 << 16, 512)) if s.row <= most)
-        x = self.t.spread(x, s.row, row, fill, f"{name}_of")
-        return self.t.reduce(kind, x, row, name)
 
     def write_scores(self, scores: ir.Value, row: ir.Value, rows: ir.Value) -> None:
         b, s = self.b, self.shape
         parts = rows if s.parts == 1 else b.op(arith.muli, rows, b.index(s.parts), name="parts")
-        if self.op.norm_type != _SOFTMAX:
+        if self.op.norm_type != SOFTMAX:
             is_number = b.cmpf("OEQ", scores, scores, "is_number")
             scores = b.select(is_number, scores, b.splat(b.f32(0.0), s.lanes), "out")
         self.store_rows(scores, self.site.outputs["out"], row, parts, s.experts, s.size, s.pitch)
@@ -420,7 +360,7 @@ class Gating:
         while lists > 1:
             pairs, run = self.shortened(pairs, run)
             full = up(lists, 4)
-            pairs = self.t.spread(pairs, lists * 2 * run, full * 2 * run, _NEG_INF, "lists")
+            pairs = self.t.spread(pairs, lists * 2 * run, full * 2 * run, NEG_INF, "lists")
             pairs = self.t.make("Merge", pairs, length=length_of(pairs), name="merged", run=run, ways=4)
             lists, run = full // 4, 4 * run
         return pairs, run
@@ -446,7 +386,7 @@ class Gating:
         """The score of every group, a multiple of 8 a row; what ranks last where there is no group."""
         b, s = self.b, self.shape
         heads = self.t.take(pairs, 2 * run, 0, 8, "group_heads")
-        heads = self.t.spread(heads, 8 * s.parts, 8 * up(s.parts, 8), _NEG_INF, "group_heads")
+        heads = self.t.spread(heads, 8 * s.parts, 8 * up(s.parts, 8), NEG_INF, "group_heads")
         scores = self.t.take(heads, 8, 0, 1, "group_scores")
         about(scores, "The groups that stay: by their largest score, or the sum of the two largest.")
         if self.op.group_select_mode == 1:
@@ -472,7 +412,7 @@ class Gating:
         """The same for many groups: sorted, the last one that stays is a threshold."""
         b, s = self.b, self.shape
         n, last = s.rows * s.groups, 2 * (self.op.k_group - 1)
-        scores = self.t.spread(scores, up(s.parts, 8), s.groups, _NEG_INF, "group_scores")
+        scores = self.t.spread(scores, up(s.parts, 8), s.groups, NEG_INF, "group_scores")
         order = self.t.sorted(scores, self.group_lanes, "group_order", s.groups)
         # The half repeat of lanes where the last of them stands, then its score and its number.
         order = self.t.take(order, 2 * s.groups, last // _RUN * _RUN, _RUN, "last_groups")
@@ -481,7 +421,7 @@ class Gating:
         number = b.op(arith.bitcast, tile_type(s.rows, b.i32_type), number, name="last_number")
         number = b.op(arith.sitofp, tile_type(s.rows, b.f32_type), number, name="last_number")
         number = self.t.broadcast(number, s.groups, "last_numbers")
-        stay, go = b.splat(b.f32(-_NEG_INF), n, "stay"), b.splat(self.neg_inf, n)
+        stay, go = b.splat(b.f32(-NEG_INF), n, "stay"), b.splat(self.neg_inf, n)
         caps = b.select(b.cmpf("OLE", self.group_numbers, number, "not_after"), stay, go, "caps")
         caps = b.select(b.cmpf("OEQ", scores, least, "equal"), caps, go, "caps")
         caps = b.select(b.cmpf("OLE", scores, least, "not_better"), caps, stay, "caps")
@@ -576,12 +516,12 @@ class Gating:
         n = s.rows * s.top
         weights = self.t.gather(scores, lanes, "weights")
         about(weights, "The weights: the scores without bias.")
-        if op.norm_type != _SOFTMAX:
+        if op.norm_type != SOFTMAX:
             is_number = b.cmpf("OEQ", weights, weights, "is_number")
             counts = is_number if counts is None else b.op(arith.andi, is_number, counts, name="counts")
         if counts is not None:
             weights = b.select(counts, weights, b.splat(b.f32(0.0), n), "weights")
-        if op.norm_type != _SOFTMAX:
+        if op.norm_type != SOFTMAX:
             total = self.sum_of_row(weights)
             about(total, "Divided by their sum.")
             total = b.op(arith.addf, total, b.splat(b.f32(op.eps), s.rows), name="sum")
