@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from . import rules
+from . import libraries, rules
 from .definition import Attribute, Dialect, Op, Operand, Result, VerifyError
 
 _DTYPES = {
@@ -70,6 +70,11 @@ def _verify_sort(op) -> None:
     values, indices = rules.sort(shaped(op.x), descending=op.descending)
     _expect(op.values, "values", values)
     _expect(op.indices, "indices", indices)
+
+
+def _verify_library_call(op) -> None:
+    operands = [shaped(value) for value in op.operation.operands]
+    _expect(op.out, "out", libraries.library_call(op.callee, operands, op.dims or (), op.transposed or ()))
 
 
 def _verify_row_wise(op) -> None:
@@ -182,9 +187,25 @@ ASCEND = Dialect(
             verify=_verify_sort,
         ),
         Op(
+            "library_call",
+            "An operator of CANN's libraries: what they do well needs no kernel of ours.",
+            operands=(
+                Operand("first", "tensor", "as the operator takes it"),
+                Operand("second", "tensor", "the same", optional=True),
+                Operand("third", "tensor", "the same", optional=True),
+            ),
+            attributes=(
+                Attribute("callee", "string", "the operator; see `jascend.dialect.libraries`", values=tuple(libraries.LIBRARY)),
+                Attribute("dims", "int32 list", "the dimensions that the operator is told", optional=True),
+                Attribute("transposed", "int32 list", "1 for a matrix that is transposed, one for each operand", optional=True),
+            ),
+            results=(Result("out", "tensor", "as the operator gives it"),),
+            verify=_verify_library_call,
+        ),
+        Op(
             "row_wise",
             "Its operand, in memory: what elementwise work and reductions of rows compute, as a kernel of its own.",
-            operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16 or i32", by_row=True),),
+            operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16, i32 or i8", by_row=True),),
             results=(Result("out", "tensor", "as `x`"),),
             description=(
                 "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "

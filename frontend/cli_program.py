@@ -196,6 +196,7 @@ def summary(program: Program, output: Path | None) -> dict:
             }
             for kernel in program.kernels
         ],
+        "library_calls": [call.callee for call in program.library_calls],
         "directory": None if output is None else str(output),
     }
 
@@ -208,6 +209,8 @@ def print_summary(program: Program, output: Path | None) -> None:
         parameters = ", ".join(parameter.name for parameter in kernel.parameters)
         table.add_row(kernel.name, parameters, str(kernel.blocks), str(kernel.source.count("\n")))
     console().print(table)
+    if program.library_calls:
+        console().print(f"library calls: {', '.join(call.callee for call in program.library_calls)}", markup=False)
     console().print(f"written to {output}" if output else "nothing written: -o DIR writes the project", markup=False)
 
 

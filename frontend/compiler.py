@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jascend import libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, twin
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
-from jascend.backends.ascend.plan import Launch
+from jascend.backends.ascend.plan import Launch, LibraryCall, Reshape
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
@@ -31,6 +32,7 @@ class Program:
 
     Attributes:
       kernels: the generated kernels, each with `name`, `source` and `tiling`.
+      library_calls: the calls of CANN's libraries between them, each with `callee`, `operand_types` and `type`.
       target: the product it was compiled for.
       remarks: what the passes decided, each with `pass_name`, `kind`, `text` and `position`; `explain` prints them.
     """
@@ -40,6 +42,7 @@ class Program:
         self.name = traced.name
         self.target = target
         self.kernels = tuple(compiled.kernels)
+        self.library_calls = tuple(step for step in compiled.plan.steps if isinstance(step, LibraryCall))
         self.remarks = (*traced.remarks, *compiled.remarks.records)
 
     def __repr__(self) -> str:
@@ -63,7 +66,7 @@ class Program:
 
         Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3: rows are dealt out
           to as many. None takes the target's.
-        Returns: a `jascend.backends.ascend.report.Report`: time, bytes, pipes, the roofline of the operators, what the
+        Returns: a `jascend.backends.ascend.report.Report`: time (of library calls, an estimate), bytes, pipes, the roofline of the operators, what the
           checker found, and `outputs`, what the program returns.
         Raises: as `__call__`, but for findings, which the report has.
         """
@@ -74,12 +77,20 @@ class Program:
 
         outputs = self._run(args, kwargs, observe, trace=True, cores=cores)
         vector_cycles = report.operator_cycles(self.ir("fused"))
-        bound = report.roofline(self.target, self._compulsory_bytes(args, kwargs, outputs), vector_cycles, cores)
-        return report.Report(self.name, self.target, tuple(kernels), bound, outputs)
+        calls = tuple(report.estimate(call, self.target, cores) for call in self.library_calls)
+        bytes_once, cube = self._compulsory_bytes(args, kwargs, outputs), sum(call.cube_seconds for call in calls)
+        bound = report.roofline(self.target, bytes_once, vector_cycles, cores, cube)
+        return report.Report(self.name, self.target, tuple(kernels), bound, outputs, calls)
 
     def _compulsory_bytes(self, args, kwargs, outputs) -> int:
-        """Each argument that a kernel reads, and each output, once."""
-        read = {i for step in self._compiled.plan.steps if isinstance(step, Launch) for i in step.operands}
+        """Each argument that a kernel or a library call reads, and each output, once."""
+        read: set[int] = set()
+        aliases = {i: i for i in range(self._compiled.plan.arguments)}  # reshapes of arguments are they
+        for step in self._compiled.plan.steps:
+            if isinstance(step, Reshape):
+                aliases[step.result] = aliases.get(step.operand, -1)
+            else:
+                read.update(aliases.get(i, -1) for i in step.operands)
         inputs = [x for i, x in enumerate(self._checked(args, kwargs)) if i in read]
         return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
 
@@ -105,7 +116,7 @@ class Program:
                 keep(kernel, operands, results)
             return results
 
-        outputs = self._compiled.plan.run(self._checked(args, kwargs), launch)
+        outputs = self._compiled.plan.run(self._checked(args, kwargs), launch, _call_library)
         return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
 
     def _checked(self, args, kwargs) -> list[np.ndarray]:
@@ -175,6 +186,11 @@ class Program:
           TypeError, ValueError, RuntimeError, CompilerNotFound: as a call of the program, where there are arguments.
         """
         return _write(self, directory, project, soc, arguments)
+
+
+def _call_library(step: LibraryCall, operands: list[np.ndarray]) -> np.ndarray:
+    """The libraries are CANN's: on the host, JAX computes what they would."""
+    return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
 
 def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:

@@ -19,6 +19,7 @@ from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
 
 import jascend.dialect
+import jascend.libraries  # noqa: F401  its lowering rules
 from jascend.errors import Unsupported
 from jascend.passes.diagnostics import Position, Remark
 from jascend.platform import PLATFORM, limits_of

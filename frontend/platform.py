@@ -59,7 +59,7 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
             folded = fold or _folded(primitive, extra)
             return mlir.lower_fun(folded, multiple_results=True)(ctx, *operands, **params)
         attributes, segments = describe(**params)
-        return _ascend_op(ctx, primitive.name, operands, attributes, segments)
+        return ascend_op(ctx, primitive.name, operands, attributes, segments)
 
     mlir.register_lowering(primitive, lower, platform=PLATFORM)
 
@@ -91,7 +91,17 @@ def _folded(primitive, extra):
     return apply
 
 
-def _ascend_op(ctx, name, operands, attributes, segments):
+def ascend_op(ctx, name, operands, attributes, segments):
+    """An operation of the dialect; its result types follow the avals."""
+    return _op(ctx, f"ascend.{name}", operands, attributes, segments)
+
+
+def refused_op(ctx, name, operands, reason: str):
+    """What stands for a primitive that nothing computes; the pass `import` reports it, with the reason."""
+    return _op(ctx, f"jax.{name}", operands, {"ascend.reason": reason}, None)
+
+
+def _op(ctx, name, operands, attributes, segments):
     ir = mlir.ir
     # The dialect is registered where the module is imported, through IRDL; jaxlib's MLIR does not have IRDL.
     ctx.module_context.context.allow_unregistered_dialects = True
@@ -99,7 +109,7 @@ def _ascend_op(ctx, name, operands, attributes, segments):
     if segments is not None:
         attrs["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
     results = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
-    return ir.Operation.create(f"ascend.{name}", results=results, operands=list(operands), attributes=attrs).results
+    return ir.Operation.create(name, results=results, operands=list(operands), attributes=attrs).results
 
 
 def _attribute(ir, value):

@@ -36,7 +36,8 @@ from .lowerings.reductions import is_reduction, reduction_of
 from .lowerings.row_wise import Access, labels_of, sources
 from .registry import register_pass
 
-_WRITTEN = ("f32", "f16", "bf16", "i32")
+LIBRARY_CALL = "ascend.library_call"
+_WRITTEN = ("f32", "f16", "bf16", "i32", "i8")
 
 
 @register_pass("cluster-rows")
@@ -89,7 +90,7 @@ def _needed(block: ir.Block) -> list[ir.Value]:
 
     for view in block.operations:
         op = view.operation
-        if op.name in ("func.return", "ascend.library_call") or LAUNCH in op.attributes:
+        if op.name in ("func.return", LIBRARY_CALL) or LAUNCH in op.attributes:
             for operand in op.operands:
                 need(operand)
         elif op.name in ASCEND.by_name:
@@ -132,7 +133,7 @@ def _in_memory(value: ir.Value) -> bool:
     """Puts a value into memory; whether that is possible."""
     owner, shape = value.owner, ir.RankedTensorType(value.type)
     if str(shape.element_type) not in _WRITTEN:
-        emit_error(owner, f"kernels write floats and int32 to memory, not {shape.element_type}")
+        emit_error(owner, f"kernels write floats, int32 and int8 to memory, not {shape.element_type}")
         return False
     users = [(use.owner, use.operand_number) for use in value.uses]
     with ir.InsertionPoint.after(owner), owner.location:

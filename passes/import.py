@@ -29,6 +29,7 @@ from .lowerings.reductions import is_reduction, reduction_of
 from .registry import register_pass
 
 _FOREIGN_ATTRIBUTES = ("mhlo.", "jax.", "sdy.", "stablehlo.")
+REASON = "ascend.reason"  # of an op that a lowering rule left for this pass to report
 _TRANSPARENT = ("func.func", "func.call", "func.return", "builtin.module", "linalg.yield")
 
 
@@ -66,6 +67,8 @@ def _unsupported(block: ir.Block) -> list[tuple[ir.Operation, str]]:
         if op.name in (*_TRANSPARENT, *VIEWS) or op.name.startswith("ascend."):
             continue
         reason = reduction_of(op) if is_reduction(op) else unsupported_reason(op)
+        if REASON in op.attributes:
+            reason = op.attributes[REASON].value
         if isinstance(reason, str):
             found.append((op, reason))
     return found

@@ -35,7 +35,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from .builder import name_of, named
-from .cluster_rows import computed, is_plain_view, produced
+from .cluster_rows import LIBRARY_CALL, computed, is_plain_view, produced
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, supported
 from .lowerings.producers import VIEWS, captured
@@ -58,6 +58,9 @@ class OutlineKernels:
                 continue
             for op in [view.operation for view in function.regions[0].blocks[0].operations]:
                 if not op.name.startswith("ascend."):
+                    continue
+                if op.name == LIBRARY_CALL:
+                    remarks.add(op, "passed", f"{op.attributes['callee'].value}: a call of CANN's library")
                     continue
                 if supported(op.name):
                     name = _fresh(f"{self.prefix}_{op.name.partition('.')[2]}", taken)

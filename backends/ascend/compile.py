@@ -28,7 +28,7 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[
     fusions = "".join(f"{name}," for name in (*plugin_passes, *FUSIONS) if name not in forbid)
     return {
         "import": f"inline-calls,fold-scalars,canonicalize,import,{_CLEAN}",
-        "fused": f"{fusions}remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "fused": f"{fusions}fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 

@@ -1,4 +1,4 @@
-"""How a compiled graph runs: launches and reshapes in order, as plain data that outlives the IR."""
+"""How a compiled graph runs: launches, library calls and reshapes in order, as plain data that outlives the IR."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class LibraryCall:
+    """Calls an operator of CANN's libraries; `dims` and `transposed` as of `ascend.library_call`."""
+
+    callee: str
+    operands: tuple[int, ...]
+    result: int
+    operand_types: tuple[TensorType, ...]
+    type: TensorType
+    dims: tuple[int, ...] = ()
+    transposed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reshape:
     """The same elements in another shape."""
 
@@ -53,29 +66,37 @@ class Plan:
     """Values 0 to `arguments` - 1 are the arguments of the program."""
 
     arguments: int
-    steps: tuple[Launch | Reshape, ...]
+    steps: tuple[Launch | LibraryCall | Reshape, ...]
     outputs: tuple[int, ...]
 
-    def run(self, arguments: Sequence[Any], launch: Callable[[Launch, list], Sequence[Any]]) -> list:
-        """The outputs for these arguments, arrays of any kind; `launch(step, operands)` gives a kernel's results."""
+    def run(
+        self,
+        arguments: Sequence[Any],
+        launch: Callable[[Launch, list], Sequence[Any]],
+        library: Callable[[LibraryCall, list], Any] | None = None,
+    ) -> list:
+        """The outputs for these arguments, arrays of any kind; `launch(step, operands)` gives a kernel's results,
+        `library(step, operands)` that of a library call."""
         values = dict(enumerate(arguments))
         for step in self.steps:
             if isinstance(step, Launch):
                 values.update(zip(step.results, launch(step, [values[i] for i in step.operands])))
+            elif isinstance(step, LibraryCall):
+                values[step.result] = library(step, [values[i] for i in step.operands])
             else:
                 values[step.result] = values[step.operand].reshape(step.type.shape)
         return [values[i] for i in self.outputs]
 
 
 def plan_of(main: ir.OpView) -> Plan:
-    """The plan of an outlined `main`, which holds launches, reshapes and the return."""
+    """The plan of an outlined `main`, which holds launches, library calls, reshapes and the return."""
     block = main.regions[0].blocks[0]
     numbers: dict[ir.Value, int] = {argument: i for i, argument in enumerate(block.arguments)}
 
     def number(value: ir.Value) -> int:
         return numbers.setdefault(value, len(numbers))
 
-    steps: list[Launch | Reshape] = []
+    steps: list[Launch | LibraryCall | Reshape] = []
     for view in block.operations:
         op = view.operation
         if op.name == "func.return":
@@ -86,6 +107,11 @@ def plan_of(main: ir.OpView) -> Plan:
         if op.name == "func.call":
             operand_types = tuple(_tensor_type(v.type) for v in op.operands)
             steps.append(Launch(op.opview.callee.value, operands, results, operand_types, types))
+        elif op.name == "ascend.library_call":
+            operand_types = tuple(_tensor_type(v.type) for v in op.operands)
+            call = op.opview
+            told = call.dims or (), call.transposed or ()
+            steps.append(LibraryCall(call.callee, operands, results[0], operand_types, types[0], *told))
         else:
             steps.append(Reshape(operands[0], results[0], types[0]))
     raise ValueError("main has no return")

@@ -127,6 +127,8 @@ _FACTS_2201 = {
                       "83.3 ns instead of 47.8; " + _BANK),
     "bank_write": Fact(0.79, "cycles", "measured", "a repeat that writes to a bank which it reads: 75.0 ns; " + _BANK),
     "scalar_ub": Fact(10, "cycles", "derived", "one GetValue or SetValue on UB: 18.5 ns for three and a sum; " + _ADD),
+    "cube": Fact(8192, "operations/cycle", "derived", "one cube core, half as many as vector cores, 16-bit floats: 16 x 16 "
+                 "x 16 multiply-adds; architecture page 2201"),
     "scalar_gm": Fact(100, "cycles", "guess", "one GetValue or SetValue on GM, through the scalar unit's cache"),
 }  # fmt: skip
 
@@ -144,6 +146,7 @@ _FACTS_3510 = _FACTS_2201 | {
     "write_latency": Fact(100, "cycles", "guess", "as on 2201"),
     "copy_piece": Fact(8, "cycles", "guess", "as on 2201"),
     "unaligned": Fact(1.02, "times", "measured", "rows that do not start on 32 B of GM; " + _COPY),
+    "cube": Fact(8192, "operations/cycle", "guess", "as on 2201"),
     "bank_read": Fact(0, "cycles", "documented", "two reads a group and cycle; architecture page 3510"),
     "bank_write": Fact(0, "cycles", "documented", "a read and a write a group and cycle; architecture page 3510"),
     "vector_start": Fact(26, "cycles", "guess", "a round trip through UB takes 16 ns in a third party's measurement"),

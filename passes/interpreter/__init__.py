@@ -22,7 +22,13 @@ __all__ = ["NotInterpreted", "dtype_of", "run_kernel"]
 
 
 def run_kernel(
-    module: ir.Module, name: str, inputs: Sequence[np.ndarray], cores: int = 1, rows: int | None = None
+    module: ir.Module,
+    name: str,
+    inputs: Sequence[np.ndarray],
+    cores: int = 1,
+    *,
+    rows: int | None = None,
+    leading: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
     """Runs a kernel lowered to tiles, one core after the other; those that meet go on together.
 
@@ -31,7 +37,8 @@ def run_kernel(
       name: the kernel's.
       inputs: arrays for its leading arguments.
       cores: among how many the rows are shared.
-      rows: the leading dimension of the other arguments; None: that of the first input.
+      rows: how many there are; None: the leading dimension of the first input.
+      leading: the leading dimension of each of the other arguments; None: the rows.
 
     Returns: the arrays of the other arguments, as the kernel left them. Bytes that it did not write are 0xFF.
     """
@@ -40,9 +47,10 @@ def run_kernel(
     arrays = [np.ascontiguousarray(x) for x in inputs]
     rows = arrays[0].shape[0] if rows is None else rows
     outputs = []
-    for argument in list(block.arguments)[len(arrays) :]:
+    for i, argument in enumerate(list(block.arguments)[len(arrays) :]):
         memory = ir.MemRefType(argument.type)
-        shape = [rows if memory.is_dynamic_dim(i) else memory.get_dim_size(i) for i in range(memory.rank)]
+        first = rows if leading is None else leading[i]
+        shape = [first if memory.is_dynamic_dim(dim) else memory.get_dim_size(dim) for dim in range(memory.rank)]
         output = np.empty(shape, dtype_of(memory.element_type))
         output.view(np.uint8).fill(0xFF)
         outputs.append(output)

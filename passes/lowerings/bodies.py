@@ -1,13 +1,15 @@
 """The scalar operations of elementwise work, on tiles: which of them kernels compute, and how.
 
 Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a CPU;
-integers in int32; booleans are masks.
+integers in int32; booleans are masks. Only a last cast makes int8.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 from mlir.dialects import arith, math
+
+from jascend.dialect import TILE
 
 from ..builder import Builder, tile_type
 
@@ -26,6 +28,10 @@ _FLOAT_OPS = {
     "math.log": math.log,
     "math.sqrt": math.sqrt,
     "math.absf": math.absf,
+    "math.roundeven": math.roundeven,
+    "math.floor": math.floor,
+    "math.ceil": math.ceil,
+    "math.trunc": math.trunc,
 }
 _INT_OPS = {
     "arith.addi": arith.addi,
@@ -37,7 +43,7 @@ _INT_OPS = {
 _MASK_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori}
 _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
-    "arith.fptosi": (_FLOATS, ("i32",)), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
+    "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
 }  # fmt: skip
 _OTHERS = ("math.rsqrt", "arith.constant", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
 _ALL = frozenset((*_FLOAT_OPS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
@@ -84,6 +90,9 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
         return rounded(b, operands[0], element, name)
     if op.name == "arith.sitofp":
         return rounded(b, float_of_int(b, operands[0], name), element, name)
+    if op.name == "arith.fptosi" and str(element) == "i8":
+        whole = b.op(math.trunc, operands[0], name="whole")
+        return b.build(TILE.classes["Quantize"], whole, results=[tile_type(_lanes(whole), element)], name="narrow").value
     if op.name == "arith.fptosi":
         return b.op(arith.fptosi, tile_type(_lanes(operands[0]), b.i32_type), operands[0], name=name)
     if op.name == "arith.uitofp":

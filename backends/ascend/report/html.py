@@ -34,7 +34,7 @@ def render(report: Report) -> str:
         f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         f"<p>Modelled from a run on the twin of the Ascend C runtime; nothing here was measured on a device. The model "
         f"is for ranking: see the constants at the end, and docs/cost_model.md for its errors.</p>\n"
-        f"{_tiles(report)}\n{_findings(report)}\n{kernels}\n{_constants(report)}\n</main>\n</body>\n</html>\n"
+        f"{_tiles(report)}\n{_findings(report)}\n{kernels}\n{_library_calls(report)}\n{_constants(report)}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -94,6 +94,17 @@ def _kernel(kernel: KernelProfile) -> str:
         _card("Calls, by the time that they add", _lines(kernel)),
     ]
     return f"<h2>{html.escape(kernel.name)}</h2><p>{facts}</p>{unknown}{''.join(parts)}"
+
+
+def _library_calls(report: Report) -> str:
+    """The calls of CANN's libraries; their time is no more than a bound."""
+    rows = [
+        ((html.escape(call.name), False), (microseconds(call.seconds * 1e6), True), (size(call.read_bytes), True),
+         (size(call.write_bytes), True), (f"{call.flops:,}", True))
+        for call in report.library_calls
+    ]  # fmt: skip
+    header = [("operator", False), ("µs, at least", True), ("read", True), ("written", True), ("operations", True)]
+    return _card("Library calls, estimated from their bytes and operations", _table(header, rows) if rows else "")
 
 
 def _card(title: str, body: str) -> str:

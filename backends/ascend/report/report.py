@@ -16,6 +16,7 @@ from jascend.backends.ascend.twin import Library, Run
 from jascend.backends.ascend.twin.targets import TARGETS
 
 from . import html, perfetto
+from .libraries import LibraryEstimate
 from .profile import KernelProfile, profile_kernel
 from .roofline import Roofline, roofline
 
@@ -32,6 +33,7 @@ class Report:
         name, target: of the program.
         kernels: one KernelProfile a launch, in order.
         roofline: the least time any program for this could take.
+        library_calls: one LibraryEstimate a call of CANN's libraries, in order.
         outputs: what the run returned.
     """
 
@@ -40,36 +42,42 @@ class Report:
     kernels: tuple[KernelProfile, ...]
     roofline: Roofline
     outputs: object = None
+    library_calls: tuple[LibraryEstimate, ...] = ()
 
     @property
     def launches(self) -> int:
-        """How many kernels were launched."""
-        return len(self.kernels)
+        """How many kernels were launched, those of the libraries included."""
+        return len(self.kernels) + len(self.library_calls)
 
     @property
     def microseconds(self) -> float:
-        """All launches one after another, each with its launch cost."""
-        return sum(kernel.seconds for kernel in self.kernels) * 1e6
+        """All launches one after another, each with its launch cost; library calls as estimated."""
+        return sum(part.seconds for part in (*self.kernels, *self.library_calls)) * 1e6
+
+    @property
+    def library_microseconds(self) -> float:
+        """The part of `microseconds` that is an estimate of library calls."""
+        return sum(call.seconds for call in self.library_calls) * 1e6
 
     @property
     def launch_microseconds(self) -> float:
         """The part of `microseconds` that launching costs."""
-        return sum(kernel.launch_seconds for kernel in self.kernels) * 1e6
+        return sum(part.launch_seconds for part in (*self.kernels, *self.library_calls)) * 1e6
 
     @property
     def cycles(self) -> float:
-        """Cycles of all launches, launch cost not."""
+        """Cycles of all kernels, launch cost and library calls not."""
         return sum(kernel.cycles for kernel in self.kernels)
 
     @property
     def gm_read_bytes(self) -> int:
-        """Bytes read from global memory, each as often as it is read, L2 hit or not."""
-        return sum(kernel.gm_read_bytes for kernel in self.kernels)
+        """Bytes read from global memory, each as often as it is read, L2 hit or not; by library calls, once."""
+        return sum(kernel.gm_read_bytes for kernel in self.kernels) + sum(call.read_bytes for call in self.library_calls)
 
     @property
     def gm_write_bytes(self) -> int:
         """Bytes written to global memory."""
-        return sum(kernel.gm_write_bytes for kernel in self.kernels)
+        return sum(kernel.gm_write_bytes for kernel in self.kernels) + sum(call.write_bytes for call in self.library_calls)
 
     @property
     def roofline_microseconds(self) -> float:
@@ -111,6 +119,7 @@ class Report:
             "roofline_ratio": self.roofline_ratio,
             "roofline": asdict(self.roofline) | {"bound": self.roofline.bound},
             "findings": [str(finding) for finding in self.findings],
+            "library_calls": [asdict(call) for call in self.library_calls],
             "kernels": [_kernel_data(kernel) for kernel in self.kernels],
             "model": {name: asdict(fact) for name, fact in targets.costs(self.target).facts.items()},
         }
@@ -129,6 +138,7 @@ class Report:
 
     def __str__(self) -> str:
         shares = ", ".join(f"{pipe} {share:.0%}" for pipe, share in self.pipes.items())
+        shares += f"; library calls {self.library_microseconds:.1f} us, an estimate" if self.library_calls else ""
         return (
             f"{self.name} on {self.target} (model): {self.microseconds:.1f} us, {self.roofline_ratio:.1f} x the roofline of "
             f"{self.roofline_microseconds:.1f} us; {self.gm_read_bytes} B read, {self.gm_write_bytes} B written; {shares}"

@@ -1,6 +1,6 @@
 """The least time a program can take on a product, whatever its kernels do.
 
-    launch + max(compulsory bytes / shared bandwidth, vector cycles / (clock x cores))
+    launch + max(compulsory bytes / shared bandwidth, vector cycles / (clock x cores), library calls' cube cycles)
 
 Compulsory bytes are each input byte that the result needs and each output byte, once. The bandwidth is that of all
 cores in one direction, so a kernel that overlaps reads with writes can come below the bound by up to the ratio of
@@ -29,7 +29,7 @@ class Roofline:
     Attributes:
         compulsory_bytes: inputs and outputs, each byte once.
         vector_cycles: of one vector unit, over all cores.
-        launch, memory, vector: seconds.
+        launch, memory, vector, cube: seconds.
     """
 
     compulsory_bytes: int
@@ -37,22 +37,25 @@ class Roofline:
     launch: float
     memory: float
     vector: float
+    cube: float = 0.0
 
     @property
     def seconds(self) -> float:
-        return self.launch + max(self.memory, self.vector)
+        return self.launch + max(self.memory, self.vector, self.cube)
 
     @property
     def bound(self) -> str:
-        """What binds: "memory" or "vector"."""
-        return "memory" if self.memory >= self.vector else "vector"
+        """What binds: "memory", "vector" or "cube"."""
+        return max(("memory", "vector", "cube"), key=lambda part: getattr(self, part))
 
 
-def roofline(target: str, compulsory_bytes: int, vector_cycles: float = 0.0, cores: int | None = None) -> Roofline:
-    """The bound for a product; `cores` as of `profile_kernel`."""
+def roofline(
+    target: str, compulsory_bytes: int, vector_cycles: float = 0.0, cores: int | None = None, cube: float = 0.0
+) -> Roofline:
+    """The bound for a product; `cores` as of `profile_kernel`, `cube` the seconds that its cube units need."""
     costs, cores = targets.costs(target), cores or targets.target(target).vector_cores
     return Roofline(compulsory_bytes, vector_cycles, costs.launch, compulsory_bytes / costs.total,
-                    vector_cycles / (costs.clock * cores))  # fmt: skip
+                    vector_cycles / (costs.clock * cores), cube)  # fmt: skip
 
 
 def operator_cycles(module_text: str) -> float:

@@ -1,0 +1,26 @@
+"""Programs run without the twin."""
+
+import jascend.dialect
+import numpy as np
+from jascend import libraries
+from jascend.passes.interpreter import run_kernel
+from mlir import ir
+
+
+def on_tiles(program, *arguments):
+    """The program's results, its kernels run by the interpreter of tiles: the twin costs a compilation each."""
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(program.ir("tile"))
+
+        def launch(step, operands):
+            kernel = kernels[step.kernel]
+            return run_kernel(
+                module, step.kernel, operands, kernel.blocks, rows=step.rows(kernel.rows_of),
+                leading=[type_.shape[0] for type_ in step.types],
+            )  # fmt: skip
+
+        def call(step, operands):
+            return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
+
+        return program._compiled.plan.run([np.asarray(x) for x in arguments], launch, call)
