@@ -18,7 +18,7 @@ from jascend.backends.ascend.report.html import microseconds, size, ticks
 KERNELS = Path(__file__).parent / "data" / "twin_cost"
 COSTS = targets.costs("ascend910b")
 CHECKED = {"schema", "name", "target", "microseconds", "launch_microseconds", "cycles", "launches", "gm_read_bytes",
-           "gm_write_bytes", "pipes", "roofline_microseconds", "roofline_ratio", "roofline", "findings", "kernels",
+           "gm_write_bytes", "pipes", "roofline_microseconds", "roofline_ratio", "roofline", "findings", "library_calls", "kernels",
            "model"}  # fmt: skip
 
 
