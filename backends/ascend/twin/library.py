@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -195,7 +196,8 @@ def build(source: str | os.PathLike, include_dirs: Sequence[str | os.PathLike] =
         chosen = {"TWIN_TILING_STRUCT": struct} if struct else {}
         return toolchain.kernel_object(path, directories, before, texts | chosen, known.npu_arch, after, tuple(follow))
 
-    return Library(path, known, _load_runtime(), structs, compiled)
+    with ThreadPoolExecutor(1) as beside:  # where nothing is cached, two compilers at a time
+        return Library(path, known, beside.submit(_load_runtime), structs, compiled)
 
 
 class Library:
@@ -207,12 +209,12 @@ class Library:
         target: what it was built for.
     """
 
-    def __init__(self, source: Path, target: Target, runtime: ctypes.CDLL, structs: Registered,
+    def __init__(self, source: Path, target: Target, runtime: Future[ctypes.CDLL], structs: Registered,
                  compiled: Callable[..., Path]):
         """`compiled` gives the shared object for a tiling struct, with code to compile after the source."""
         usual = structs.struct(None, 0)
         self.path, self.source, self.target = compiled(usual), source, target
-        self._runtime = runtime
+        self._runtime = runtime.result()
         self._structs, self._compiled = structs, compiled
         self._objects = {usual: ctypes.CDLL(str(self.path))}
         self._direct: dict[str, signature.DirectObject] = {}

@@ -21,13 +21,13 @@ from jascend.backends.ascend.twin import device_code, stand_ins
 
 INCLUDE = Path(__file__).parent / "include"
 
-# -O3 for its vectoriser: JASCEND_TWIN_OPTIMIZE=1 halves the time of a build, for the same bits and slower runs. No
-# contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility
-# keeps two kernels' copies of one template apart. Stack probes make a kernel that runs out of stack fault instead of
-# writing to whatever lies below.
-FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-         "-fno-trapping-math", "-fno-strict-aliasing", "-fstack-clash-protection", "-Wno-attributes",
-         "-Wno-unknown-pragmas")
+# No contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility keeps two kernels' copies of one
+# template apart. Stack probes make a kernel that runs out of stack fault instead of writing to whatever lies below.
+FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+         "-fno-strict-aliasing", "-fstack-clash-protection", "-Wno-attributes", "-Wno-unknown-pragmas")
+# Loops over lanes are what takes time in a run: once they are vectorised, the rest of -O3 makes builds longer and runs no
+# shorter. A kernel's own code is not optimized at all (`__aicore__` in macros.h).
+OPTIMIZATION = {"gcc": ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic"), "clang": ("-O3",)}
 LINK = ("-shared",) + (("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ())
 
 
@@ -55,14 +55,6 @@ def compiler() -> list[str]:
     )
 
 
-def optimization() -> list[str]:
-    """The level of optimization of kernels, where $JASCEND_TWIN_OPTIMIZE sets one: 0 to 3."""
-    level = os.environ.get("JASCEND_TWIN_OPTIMIZE", "")
-    if level and level not in ("0", "1", "2", "3"):
-        raise ValueError(f"JASCEND_TWIN_OPTIMIZE must be 0, 1, 2 or 3, got {level!r}")
-    return [f"-O{level}"] if level else []
-
-
 @functools.lru_cache(maxsize=8)
 def _version(path: str, stamp: int) -> str:
     return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
@@ -71,6 +63,13 @@ def _version(path: str, stamp: int) -> str:
 def compiler_identity(command: list[str]) -> str:
     path = Path(command[0]).resolve()
     return " ".join(command) + "\n" + _version(str(path), path.stat().st_mtime_ns)
+
+
+def flags() -> list[str]:
+    """What kernels and runtime are compiled with."""
+    _, _, version = compiler_identity(compiler()).partition("\n")
+    family = "clang" if "clang" in version else "gcc"
+    return [*FLAGS, *OPTIMIZATION[family]]
 
 
 @functools.lru_cache(maxsize=4)
@@ -146,11 +145,11 @@ def abi_name() -> str:
 def runtime_object() -> Path:
     """The runtime as a shared object."""
     abi = abi_name()
-    key = hashlib.sha256(f"{abi}\n{FLAGS}\n{LINK}".encode()).hexdigest()
+    key = hashlib.sha256(f"{abi}\n{flags()}\n{LINK}".encode()).hexdigest()
     with tempfile.TemporaryDirectory(prefix="jascend-") as directory:
         source = Path(directory) / "runtime.cpp"
         source.write_text('#include "twin/runtime/runtime.h"\n')
-        arguments = [*FLAGS, "-pthread", "-D__NPU_ARCH__=2201", f"-DTWIN_ABI={abi}", f"-I{INCLUDE}", str(source)]
+        arguments = [*flags(), "-pthread", "-D__NPU_ARCH__=2201", f"-DTWIN_ABI={abi}", f"-I{INCLUDE}", str(source)]
         return compile_shared(key, "runtime", arguments, "the twin's runtime")
 
 
@@ -187,10 +186,10 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source, and the
     code `after` after it; calls of the functions in `follow` are known to the runtime."""
     abi = abi_name()
-    flags = [*FLAGS, *optimization(), f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
-    flags += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
+    options = [*flags(), f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
+    options += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
     files = kernel_files(source, include_dirs, includes)
-    digest = hashlib.sha256("\0".join([abi, *flags, *LINK, *map(str, includes), str(source), after, *follow]).encode())
+    digest = hashlib.sha256("\0".join([abi, *options, *LINK, *map(str, includes), str(source), after, *follow]).encode())
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     known = (INCLUDE, *include_dirs, *(path.parent for path in files))
@@ -204,7 +203,7 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
         text = follow_calls(text or f'#line 1 "{source}"\n{source.read_text(errors="replace")}', follow)
     main = str(_kept(text, ".cpp") if text else source)
     directories += ["-iquote", str(source.parent)] if text else []
-    arguments = [*flags, *directories, *before, "-x", "c++"]
+    arguments = [*options, *directories, *before, "-x", "c++"]
     arguments += ["-include", main, str(_kept(after, ".cpp"))] if after else [main]
 
     def check() -> None:

@@ -12,7 +12,13 @@
 #endif
 
 #define __global__ __attribute__((visibility("default")))
+// A kernel's own code is calls and a little scalar arithmetic; generated, thousands of calls in one function, whose optimization
+// would take most of a build. What the calls do is optimized apart.
+#if defined(__clang__)
 #define __aicore__
+#else
+#define __aicore__ __attribute__((optimize("O0")))
+#endif
 #define __vector__
 #define __mix__(cube, vector)
 #define __gm__
