@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,7 +17,7 @@ from jascend import libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, twin
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
-from jascend.backends.ascend.plan import Launch, LibraryCall, Reshape
+from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
@@ -24,6 +25,7 @@ from jascend.passes.pipeline import PipelineError
 from jascend.passes.registry import load_plugin
 from jascend.raising import RAISE_SAMPLING
 
+_ROWS_OF_CALLERS = 16  # of programs for any batch, where there is no data to show the rows
 STAGES = ("import", "fused", "tile", "ascendc")
 
 
@@ -77,7 +79,8 @@ class Program:
 
         outputs = self._run(args, kwargs, observe, trace=True, cores=cores)
         vector_cycles = report.operator_cycles(self.ir("fused"))
-        calls = tuple(report.estimate(call, self.target, cores) for call in self.library_calls)
+        steps = self._plan_for(self._checked(args, kwargs)).steps
+        calls = tuple(report.estimate(step, self.target, cores) for step in steps if isinstance(step, LibraryCall))
         bytes_once, cube = self._compulsory_bytes(args, kwargs, outputs), sum(call.cube_seconds for call in calls)
         bound = report.roofline(self.target, bytes_once, vector_cycles, cores, cube)
         return report.Report(self.name, self.target, tuple(kernels), bound, outputs, calls)
@@ -105,18 +108,20 @@ class Program:
     ):
         """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with
         each kernel that ran, its inputs and its outputs."""
+        arguments = self._checked(args, kwargs)
+        plan = self._plan_for(arguments)
         kernels = {kernel.name: kernel for kernel in self.kernels}
 
         def launch(step: Launch, operands: list[np.ndarray]) -> list[np.ndarray]:
             kernel = kernels[step.kernel]
-            if cores is not None:
-                kernel = kernel.on_cores(step, cores)
+            if cores is not None or plan is not self._compiled.plan:
+                kernel = kernel.on_cores(step, cores or target_of(self.target).vector_cores)
             results = self._launch(kernel, step, operands, observe, trace)
             if keep is not None and kernel.blocks:
                 keep(kernel, operands, results)
             return results
 
-        outputs = self._compiled.plan.run(self._checked(args, kwargs), launch, _call_library)
+        outputs = plan.run(arguments, launch, _call_library)
         return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
 
     def _checked(self, args, kwargs) -> list[np.ndarray]:
@@ -124,16 +129,50 @@ class Program:
         leaves, tree = jax.tree.flatten((args, kwargs))
         if tree != traced.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {traced.in_tree}, got {tree}")
-        arrays = []
+        arrays, batch, rows = [], traced.batch, None
         for leaf, wanted, name in zip(leaves, traced.arguments, traced.names):
             given = jax.typeof(leaf)
-            if (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
+            shape, shown = wanted.shape, str(list(wanted.shape))
+            if batch is not None:
+                shown = batch.show(shape)
+                rows = given.shape[0] if rows is None and shape[:1] == (batch.rows,) and given.shape else rows
+                shape = batch.shape(shape, batch.rows if rows is None else rows)
+            if (given.shape, given.dtype) != (shape, wanted.dtype):
+                where = f" with {batch.symbol} = {rows}" if batch is not None and rows is not None else ""
                 raise ValueError(
-                    f"{self.name}: {name} must be {wanted.dtype}{list(wanted.shape)}, as compiled, "
+                    f"{self.name}: {name} must be {wanted.dtype}{shown}{where}, as compiled, "
                     f"but is {given.dtype}{list(given.shape)}"
                 )
             arrays.append(np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype)))
         return arrays
+
+    def _plan_for(self, arguments: list[np.ndarray]) -> Plan:
+        """The plan with the number of rows that the arguments have."""
+        batch, plan = self._traced.batch, self._compiled.plan
+        if batch is None:
+            return plan
+        leading = next(i for i, wanted in enumerate(self._traced.arguments) if wanted.shape[:1] == (batch.rows,))
+        rows = arguments[leading].shape[0]
+        return plan.at(lambda dim: batch.size(dim, rows))
+
+    def _kernels_for(self, arguments: tuple | None) -> tuple[backend.Kernel, ...]:
+        """The kernels as a call with these arguments launches them; without arguments, as they were compiled."""
+        batch = self._traced.batch
+        if batch is None:
+            return self.kernels
+        if arguments is None:
+            plan = self._compiled.plan.at(lambda dim: batch.size(dim, _ROWS_OF_CALLERS))
+        else:
+            plan = self._plan_for(self._checked(arguments, {}))
+        launches = {step.kernel: step for step in plan.steps if isinstance(step, Launch)}
+        cores = target_of(self.target).vector_cores
+        return tuple(
+            replace(
+                kernel.on_cores(launches[kernel.name], cores),
+                signature=replace(kernel.signature, rows=launches[kernel.name].rows(kernel.rows_of)),
+            )
+            for kernel in self.kernels
+        )
 
     def _launch(
         self, kernel: backend.Kernel, step: Launch, operands: list[np.ndarray], observe: Callable, trace: bool
@@ -211,11 +250,12 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
     data: dict = {}
     if arguments is not None:
         program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
+    kernels = program._kernels_for(arguments)
     stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()
     if kind == "direct":
-        return project.write_direct(directory, program.kernels, stages, target, why, data=data)
-    return project.write(directory, program.kernels, stages, target, why, soc=soc, data=data)
+        return project.write_direct(directory, kernels, stages, target, why, data=data)
+    return project.write(directory, kernels, stages, target, why, soc=soc, data=data)
 
 
 def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=(), **kwargs) -> Program:  # noqa: A001
@@ -224,7 +264,8 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
 
     Args:
       fn: a function of arrays, plain or jitted.
-      *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s.
+      *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s. Their leading dimension may be a symbol of
+        `jax.export.symbolic_shape`: the program then serves any batch.
       target: "ascend910b", "ascend910_93" or "ascend950".
       plugins: files with passes of your own. They run on the imported graph, in order, before the fusions that come with
         jascend.
@@ -261,7 +302,21 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
         missed = backend.explain(remark for remark in traced.remarks if remark.kind == "missed")
         text = f"{traced.name} cannot be compiled for {target}:\n{error}" + (f"\n{missed}" if missed else "")
         raise Unsupported("compile", None, text) from error
+    if traced.batch is not None:
+        _check_any_rows(traced, compiled)
     return Program(traced, compiled, target)
+
+
+def _check_any_rows(traced: Traced, compiled: backend.Compiled) -> None:
+    """Raises Unsupported where a kernel that has to do with the batch serves one number of rows only."""
+    batch, fixed = traced.batch, {kernel.name for kernel in compiled.kernels if not kernel.signature.any_rows}
+    for step in compiled.plan.steps:
+        if not isinstance(step, Launch):
+            continue
+        sizes = [dim for type_ in (*step.operand_types, *step.types) for dim in type_.shape[1:]]
+        leads = any(type_.shape[0] % batch.rows == 0 for type_ in step.types if type_.shape)
+        if any(dim and dim % batch.rows == 0 for dim in sizes) or (leads and step.kernel in fixed):
+            raise Unsupported("compile", None, f"{step.kernel} serves one number of rows only, not any {batch.symbol}")
 
 
 _LONGEST_NAME = 80  # of a function, in the names of its kernels and their files

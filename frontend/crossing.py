@@ -13,14 +13,13 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jaxlib.mlir.dialects import stablehlo
 from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
 
 import jascend.dialect
 import jascend.libraries  # noqa: F401  its lowering rules
-from jascend.errors import Unsupported
+from jascend import batch as batches
 from jascend.passes.diagnostics import Position, Remark
 from jascend.platform import PLATFORM, limits_of
 from jascend.raising import RAISE_SAMPLING, raise_sampling
@@ -32,7 +31,8 @@ class Traced(NamedTuple):
     """A function of arrays, lowered for `ascend`.
 
     `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
-    their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not."""
+    their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not; `batch` which
+    number stands for a symbolic one."""
 
     name: str
     text: str
@@ -42,6 +42,7 @@ class Traced(NamedTuple):
     out_tree: Any
     names: tuple[str, ...]
     remarks: tuple[Remark, ...] = ()
+    batch: batches.Batch | None = None
 
 
 @functools.cache
@@ -54,9 +55,10 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     `target`."""
     _register_stablehlo_passes()
     names = argument_names(fn, args, kwargs)
-    for name, leaf in zip(names, jax.tree.leaves((args, kwargs))):
-        if not all(isinstance(size, int) for size in jnp.shape(leaf)):
-            raise Unsupported("compile", name, f"must have a static shape, but is {leaf}: a program is compiled for one shape")
+    batch = batches.batch_of(args, kwargs, names)
+    if batch is not None:
+        batches.check(jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).jaxpr, batch)
+        args, kwargs = batches.with_rows((args, kwargs), batch.rows)
     traced, remarks = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs), ()
     if RAISE_SAMPLING not in forbid:
         traced, remarks = _raised(fn, traced, args, kwargs)
@@ -77,6 +79,7 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
         out_tree,
         names,
         remarks,
+        batch,
     )
 
 

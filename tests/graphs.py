@@ -9,7 +9,7 @@ from mlir import ir
 
 def on_tiles(program, *arguments):
     """The program's results, its kernels run by the interpreter of tiles: the twin costs a compilation each."""
-    kernels = {kernel.name: kernel for kernel in program.kernels}
+    kernels = {kernel.name: kernel for kernel in program._kernels_for(arguments)}
     with jascend.dialect.make_context():
         module = ir.Module.parse(program.ir("tile"))
 
@@ -23,4 +23,5 @@ def on_tiles(program, *arguments):
         def call(step, operands):
             return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
-        return program._compiled.plan.run([np.asarray(x) for x in arguments], launch, call)
+        arrays = [np.asarray(x) for x in arguments]
+        return program._plan_for(arrays).run(arrays, launch, call)

@@ -190,12 +190,6 @@ def test_unknown_targets_are_refused_by_name(target):
         ja.compile(filtered, *SPECS, target=target)
 
 
-def test_symbolic_shapes_are_refused_by_name():
-    (batch,) = jax.export.symbolic_shape("b")
-    with pytest.raises(ja.errors.Unsupported, match=r"compile: k must have a static shape, but is .*\(b,\)"):
-        ja.compile(ja.apply_top_k_top_p, shape(4, 300), k=shape(batch, dtype=np.int32))
-
-
 def test_too_long_rows_are_refused():
     with pytest.raises(ja.errors.Unsupported, match="fixed row length of 1 to 1048576"):
         ja.compile(ja.apply_top_k_top_p, shape(1, 2**24 + 1), k=3)

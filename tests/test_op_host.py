@@ -35,6 +35,12 @@ def hashed(x, ids, table):
     return ja.moe_gating_top_k(x, 4, input_ids=ids, tid2eid=table, norm_type=1)
 
 
+def norm(x, weight):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True)) * weight
+
+
+(BATCH,) = jax.export.symbolic_shape("batch")
+NORM = (norm, (shape(BATCH, 96), shape(96)))
 FILTER = (filtered, (shape(4, 300), shape(4), shape(4), shape(4, dtype=np.int32)))
 SPLIT = (ja.apply_top_k_top_p, (shape(1, 128256, dtype=jnp.bfloat16), shape(1, dtype=jnp.bfloat16)))
 GATE = (gated, (shape(8, 64), shape(64), shape(64), shape(8, dtype=np.bool_)))
@@ -73,7 +79,7 @@ def test_definition(operators):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [FILTER, SPLIT, GATE], ids=["filter", "split rows", "gating"])
+@pytest.mark.parametrize("case", [FILTER, SPLIT, GATE, NORM], ids=["filter", "split rows", "gating", "any batch"])
 def test_tiling_is_that_of_python(operators, case):
     kernel, host = operators(case)
     tensors, parts = kernel.signature, kernel.shape.parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +17,10 @@ from jascend.dialect.ascend import shaped
 class TensorType:
     shape: tuple[int, ...]
     dtype: str
+
+    def at(self, size: Callable[[int], int]) -> TensorType:
+        """The type with each dimension as `size` gives it."""
+        return replace(self, shape=tuple(map(size, self.shape)))
 
     def filled(self, fill: int) -> np.ndarray:
         """A tensor before a kernel writes to it, each element `fill`; 0 is the bytes 0, also where that is no zero."""
@@ -68,6 +72,21 @@ class Plan:
     arguments: int
     steps: tuple[Launch | LibraryCall | Reshape, ...]
     outputs: tuple[int, ...]
+
+    def at(self, size: Callable[[int], int]) -> Plan:
+        """The same steps on tensors whose dimensions are as `size` gives them."""
+
+        def types(many: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+            return tuple(type_.at(size) for type_ in many)
+
+        def step_at(step: Launch | LibraryCall | Reshape) -> Launch | LibraryCall | Reshape:
+            if isinstance(step, Launch):
+                return replace(step, operand_types=types(step.operand_types), types=types(step.types))
+            if isinstance(step, LibraryCall):
+                return replace(step, operand_types=types(step.operand_types), type=step.type.at(size))
+            return replace(step, type=step.type.at(size))
+
+        return replace(self, steps=tuple(map(step_at, self.steps)))
 
     def run(
         self,
