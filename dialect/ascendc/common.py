@@ -18,8 +18,8 @@ SRC0 = Operand("src0", "memref", "read", role="in")
 SRC1 = Operand("src1", "memref", "read", role="in")
 
 
-_BITS = {
-    "f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8,
+_BITS = {  # those of i64 and i1 in global memory only
+    "i64": 64, "i1": 8, "f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8,
     "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8, "i4": 4, "f4E2M1FN": 4,
 }  # fmt: skip
 
