@@ -1,5 +1,6 @@
 # make demo   the main job: compile a sampling filter, run the generated kernel on the twin, compare
 # make test   every test
+# make test-npu   what needs CANN and an NPU
 # Both make a virtual environment first. PYTHON=python3.13 takes another interpreter (3.11 to 3.13).
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS ?= tests
 
-.PHONY: demo test test-long venv clean
+.PHONY: demo test test-long test-npu venv clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --directory build/demo
@@ -27,6 +28,10 @@ test: $(INSTALLED)
 
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long $(TESTS)
+
+# Builds projects with CANN's compiler and runs them on an NPU; needs both, and says what is missing.
+test-npu: $(INSTALLED)
+	JASCEND_TEST_NPU=1 $(BIN)/python -m pytest -n 0 tests/test_npu.py
 
 venv: $(INSTALLED)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jascend import libraries
 from jascend.backends.ascend import compile as backend
-from jascend.backends.ascend import cache, nibbles, project, report, twin
+from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape
 from jascend.backends.ascend.targets import target as target_of
@@ -225,6 +225,22 @@ class Program:
           TypeError, ValueError, RuntimeError, CompilerNotFound: as a call of the program, where there are arguments.
         """
         return _write(self, directory, project, soc, arguments)
+
+    def build(
+        self, directory: str | os.PathLike, *, soc: str | None = None, arguments: tuple | None = None, jobs: int = 4
+    ) -> Path:
+        """Writes the custom operator project and builds it with CANN's compiler.
+
+        Args: `directory`, `soc` and `arguments` as of `write`; `jobs`: how many to build at a time.
+        Returns: the package, `build_out/custom_opp_<os>_<architecture>.run` in the directory.
+        Raises:
+          jascend.backends.ascend.toolkit.ToolkitNotFound: the toolkit, or a piece of it, is missing; the text lists all.
+          jascend.backends.ascend.toolkit.BuildFailed: the build failed; the text has its last lines.
+          As `write` otherwise.
+        """
+        toolkit.home()  # before there is anything to clean up
+        project = self.write(directory, soc=soc, arguments=arguments)
+        return toolkit.build(project.resolve(), soc=soc or target_of(self.target).socs[0], jobs=jobs)
 
 
 def _call_library(step: LibraryCall, operands: list[np.ndarray]) -> np.ndarray:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import jax
 import ml_dtypes
@@ -415,3 +416,31 @@ def test_signatures_of_fixed_kernels_say_so():
     signature = Signature((Tensor("x", "float32", (4, 8)),), (), 4, None)
     assert not signature.any_rows
     assert Tensor("x", "float32", (None, 8)).shape(3) == (3, 8)
+
+
+_WRITES = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+import jascend as ja
+
+def head(x, weight, table, k):
+    scale = jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6)
+    return ja.apply_top_k_top_p((x * scale * weight) @ table.T, k=k), x + weight
+
+shapes = ((4, 40), (40,), (100, 40))
+specs = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes] + [jax.ShapeDtypeStruct((4,), np.int32)]
+program = ja.compile(head, *specs)
+program.write(sys.argv[1] + "/custom_op")
+program.write(sys.argv[1] + "/direct", project="direct")
+"""
+
+
+def test_equal_bytes_from_any_process(tmp_path):
+    """Not only from the same one: no order of a set or of addresses gets into a file."""
+    (tmp_path / "head.py").write_text(_WRITES)
+    for seed in ("0", "1"):
+        own = {"PYTHONHASHSEED": seed, "JASCEND_CACHE_DIR": str(tmp_path / f"cache{seed}")}
+        command = [sys.executable, str(tmp_path / "head.py"), str(tmp_path / seed)]
+        subprocess.run(command, env={**os.environ, **own}, check=True)
+    first, second = files(tmp_path / "0"), files(tmp_path / "1")
+    assert len(first) > 20 and first == second
