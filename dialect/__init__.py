@@ -11,10 +11,16 @@ from mlir import ir
 from mlir._mlir_libs import _mlir as _bindings
 from mlir.dialects import irdl as _irdl
 
-from .ascend import ASCEND
+from .ascend import ASCEND, define
 from .ascendc import ASCENDC
-from .definition import Dialect
+from .definition import Attribute, Dialect, Op, Operand, Result, VerifyError
+from .rules import Shaped
 from .tile import TILE
+
+__all__ = [
+    "ASCEND", "ASCENDC", "DIALECTS", "TILE", "Attribute", "Dialect", "Op", "Operand", "Result", "Shaped", "VerifyError",
+    "define", "has_side_effects", "irdl_text", "make_context", "verify",
+]  # fmt: skip
 
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (ASCEND, TILE, ASCENDC)}
 

@@ -6,6 +6,10 @@ those of `dialect.rules`, which JAX's abstract evaluation uses too.
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import sys
+
 from mlir import ir
 
 from . import libraries, rules
@@ -66,24 +70,19 @@ def _show(value: rules.Shaped) -> str:
     return f"{value.dtype}[{', '.join('?' if dim is None else str(dim) for dim in value.shape)}]"
 
 
-def _verify_sort(op) -> None:
-    values, indices = rules.sort(shaped(op.x), descending=op.descending)
-    _expect(op.values, "values", values)
-    _expect(op.indices, "indices", indices)
-
-
 def _verify_library_call(op) -> None:
     operands = [shaped(value) for value in op.operation.operands]
     _expect(op.out, "out", libraries.library_call(op.callee, operands, op.dims or (), op.transposed or ()))
 
 
-def _verify_row_wise(op) -> None:
-    _expect(op.out, "out", rules.row_wise(shaped(op.x)))
-
-
-def _verify_apply_top_k_top_p(op) -> None:
-    out = rules.apply_top_k_top_p(shaped(op.logits), shaped(op.p), shaped(op.k), target=op.target)
-    _expect(op.out, "out", out)
+def _verify_by_rule(op) -> None:
+    """An operator whose results are what its rule says."""
+    definition = op.definition
+    accepted = inspect.signature(definition.rule).parameters
+    values = {operand.name: shaped(getattr(op, operand.name)) for operand in definition.operands}
+    names = [attribute.name for attribute in definition.attributes if attribute.name in accepted]
+    expected = definition.rule(**values, **{name: getattr(op, name) for name in names})
+    _expect_results(op, [expected] if isinstance(expected, rules.Shaped) else expected, "operands and attributes")
 
 
 def _verify_filter_sample(op) -> None:
@@ -92,13 +91,6 @@ def _verify_filter_sample(op) -> None:
         shaped(op.logits), shaped(op.q), shaped(op.p), shaped(op.k), index_dtype=index, target=op.target
     )
     _expect(op.index, "index", expected)
-
-
-def _verify_apply_top_k_top_p_with_sorted(op) -> None:
-    out = rules.apply_top_k_top_p_with_sorted(
-        shaped(op.sorted_value), shaped(op.sorted_indices), shaped(op.p), shaped(op.k), shaped(op.logits), target=op.target
-    )
-    _expect(op.out, "out", out)
 
 
 def _verify_top_k_top_p_sample(op) -> None:
@@ -162,7 +154,7 @@ def _verify_moe_init_routing(op) -> None:
 
 def _expect_results(op, expected, attributes: str) -> None:
     """Checks results of which some are there or not, as the attributes named say."""
-    for result, wanted in zip(op.definition.results, expected):
+    for result, wanted in zip(op.definition.results, expected, strict=True):
         given = getattr(op, result.name)
         if (given is None) != (wanted is None):
             present = "is required by" if given is None else "is not among the results of"
@@ -184,7 +176,8 @@ ASCEND = Dialect(
                 Result("values", "tensor", "[..., V], dtype of `x`"),
                 Result("indices", "tensor", "[..., V], i32"),
             ),
-            verify=_verify_sort,
+            verify=_verify_by_rule,
+            rule=rules.sort,
         ),
         Op(
             "library_call",
@@ -211,7 +204,8 @@ ASCEND = Dialect(
                 "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "
                 "the lanes."
             ),
-            verify=_verify_row_wise,
+            verify=_verify_by_rule,
+            rule=rules.row_wise,
         ),
         Op(
             "apply_top_k_top_p_with_sorted",
@@ -225,7 +219,8 @@ ASCEND = Dialect(
             ),
             attributes=(_TARGET,),
             results=(Result("out", "tensor", "[B, V]; kept values bit for bit, -inf elsewhere"),),
-            verify=_verify_apply_top_k_top_p_with_sorted,
+            verify=_verify_by_rule,
+            rule=rules.apply_top_k_top_p_with_sorted,
         ),
         Op(
             "apply_top_k_top_p",
@@ -242,7 +237,8 @@ ASCEND = Dialect(
                 "probabilities in float32: an element goes if its running sum is at most `1 - p`; among equal values "
                 "the lower index goes first; the last one of the order never goes."
             ),
-            verify=_verify_apply_top_k_top_p,
+            verify=_verify_by_rule,
+            rule=rules.apply_top_k_top_p,
         ),
         Op(
             "filter_sample",
@@ -261,6 +257,7 @@ ASCEND = Dialect(
                 "takes `q` at its index in the row, not at its rank, and `q` as it is, not its absolute value."
             ),
             verify=_verify_filter_sample,
+            rule=rules.filter_sample,
         ),
         Op(
             "top_k_top_p_sample",
@@ -293,6 +290,7 @@ ASCEND = Dialect(
                 "where nothing sorts (top-k off, p >= 1, m < 1); position j of that order takes q[b, j]."
             ),
             verify=_verify_top_k_top_p_sample,
+            rule=rules.top_k_top_p_sample,
         ),
         Op(
             "moe_gating_top_k",
@@ -319,6 +317,7 @@ ASCEND = Dialect(
                 "kept by increasing number. With `tid2eid`, experts come from there, and biases have no effect."
             ),
             verify=_verify_moe_gating_top_k,
+            rule=rules.moe_gating_top_k,
         ),
         Op(
             "moe_init_routing",
@@ -344,6 +343,7 @@ ASCEND = Dialect(
                 "Leading dimensions, the same on all operands, are a batch of independent routings."
             ),
             verify=_verify_moe_init_routing,
+            rule=rules.moe_init_routing,
         ),
         Op(
             "moe_gating_routing",
@@ -377,3 +377,15 @@ ASCEND = Dialect(
         ),
     ),
 )
+
+
+def define(op: Op) -> type[ir.OpView]:
+    """Adds an operator to the dialect, for the file that calls this. Where it has a rule and no verification of its own, it is
+    verified by the rule.
+
+    Returns: its class, whose `build` makes one.
+    Raises: ValueError or TypeError, see `Dialect.define`."""
+    if isinstance(op, Op) and op.rule is not None and op.verify is None:
+        op = dataclasses.replace(op, verify=_verify_by_rule)
+    namespace = sys._getframe(1).f_globals
+    return ASCEND.define(op, namespace.get("__file__") or namespace["__name__"])

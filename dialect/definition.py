@@ -10,8 +10,9 @@ values are beyond it; an `Op` may name a Python function for those.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlir import ir
@@ -85,8 +86,10 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Op:
-    """One operation. `pipe` names the hardware queue that runs it, `in_place` the operands whose buffer its first operand,
-    the written one, may coincide with (`ascendc` only)."""
+    """One operation. `rule` is an operator's rule for shapes and dtypes, a function of its operands as `Shaped` and of
+    attributes, by name, which gives its results (`ascend` only). `verify` checks more, or all, where there is no rule.
+    `pipe` names the hardware queue that runs it, `in_place` the operands whose buffer its first operand, the written one,
+    may coincide with (`ascendc` only)."""
 
     name: str
     summary: str
@@ -95,6 +98,7 @@ class Op:
     attributes: Sequence[Attribute] = ()
     description: str = ""
     verify: Callable[[ir.OpView], None] | None = None
+    rule: Callable | None = None
     side_effects: bool = False
     pipe: str | None = None
     in_place: tuple[str, ...] = ()
@@ -116,13 +120,42 @@ class Op:
 
 @dataclass(frozen=True)
 class Dialect:
+    """A dialect: `ops` are its own, `added` those that `define` has added, with the file that did."""
+
     name: str
     summary: str
     ops: tuple[Op, ...]
+    added: dict[str, tuple[Op, str]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def by_name(self) -> dict[str, Op]:
         return {f"{self.name}.{op.name}": op for op in self.ops}
+
+    def define(self, op: Op, file: str) -> type[ir.OpView]:
+        """Adds an op, of a file that may define it again. Contexts that are made from now on know it.
+
+        Returns: its class.
+        Raises: ValueError for a name that is taken or none, and for types that IRDL does not know."""
+        _check_definition(op)
+        name = f"{self.name}.{op.name}"
+        owner = self.added.get(op.name, (None, "this dialect"))[1]
+        if name in self.by_name and owner != file:
+            raise ValueError(f"operation '{name}' is already defined, by {owner}")
+        cls = self._register(op, replace=True)
+        self.classes[op.class_name] = cls
+        self.added[op.name] = op, file
+        self.by_name[name] = op
+        return cls
+
+    def defined_by(self, file: str) -> tuple[str, ...]:
+        """The names of the ops that a file has added."""
+        return tuple(f"{self.name}.{name}" for name, (_, owner) in self.added.items() if owner == file)
+
+    def forget(self, file: str) -> None:
+        """Takes out what a file has added. Contexts that know it keep it."""
+        for name in self.defined_by(file):
+            op, _ = self.added.pop(name.removeprefix(f"{self.name}."))
+            del self.by_name[name], self.classes[op.class_name]
 
     def has_side_effects(self, op_name: str) -> bool | None:
         """Whether an op of this dialect does more than compute its results; None for an op of another dialect."""
@@ -132,7 +165,7 @@ class Dialect:
     # -- IRDL ---------------------------------------------------------------------------------------------------
 
     def irdl(self) -> str:
-        body = "\n".join(_irdl_operation(op) for op in self.ops)
+        body = "\n".join(_irdl_operation(op) for op in self.by_name.values())
         return f"irdl.dialect @{self.name} {{\n{body}}}\n"
 
     # -- op classes ---------------------------------------------------------------------------------------------
@@ -140,13 +173,16 @@ class Dialect:
     @cached_property
     def classes(self) -> dict[str, type[ir.OpView]]:
         """The op classes by class name; registered with the bindings, so that a walk yields them."""
+        return {op.class_name: self._register(op) for op in self.ops}
+
+    def _register(self, op: Op, replace: bool = False) -> type[ir.OpView]:
+        return _bindings.register_operation(self._class, replace=replace)(_op_class(self.name, op))
+
+    @cached_property
+    def _class(self) -> type[ir.Dialect]:
         dialect_class = type(f"_{self.name.capitalize()}", (ir.Dialect,), {"DIALECT_NAMESPACE": self.name})
         _bindings.register_dialect(dialect_class)
-        classes = {}
-        for op in self.ops:
-            cls = _op_class(self.name, op)
-            classes[op.class_name] = _bindings.register_operation(dialect_class)(cls)
-        return classes
+        return dialect_class
 
     # -- verification -------------------------------------------------------------------------------------------
 
@@ -163,6 +199,12 @@ class Dialect:
         except (ValueError, TypeError) as error:  # VerifyError, and the operators' own argument errors
             op.location.emit_error(f"'{op.name}' op {error}")
             return False
+        except Exception as error:
+            if definition.name not in self.added:
+                raise
+            where = f"its verification, in {self.added[definition.name][1]}"
+            op.location.emit_error(f"'{op.name}' op cannot be verified: {where}, failed: {type(error).__name__}: {error}")
+            return False
         return True
 
     # -- reference page -----------------------------------------------------------------------------------------
@@ -173,6 +215,28 @@ class Dialect:
         for op in self.ops:
             lines += _reference_of(self.name, op)
         return "\n".join(lines).rstrip() + "\n"
+
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def _check_definition(op: Op) -> None:
+    """Raises ValueError or TypeError for a definition that nothing can be made of."""
+    if not isinstance(op, Op):
+        raise TypeError(f"an operation is defined by an Op, got {op!r}")
+    if not isinstance(op.name, str) or not _NAME.fullmatch(op.name):
+        raise ValueError(f"the name of an operation is in snake case, without a dialect, got {op.name!r}")
+    parts = (("operand", op.operands, _TYPE_CONSTRAINTS), ("result", op.results, _TYPE_CONSTRAINTS),
+             ("attribute", op.attributes, _ATTRIBUTE_CONSTRAINTS))  # fmt: skip
+    for what, members, types in parts:
+        for member in members:
+            if member.type not in types:
+                known = ", ".join(types)
+                raise ValueError(f"'{op.name}': the type of {what} '{member.name}' must be one of {known}, got {member.type!r}")
+    names = [member.name for _, members, _ in parts for member in members]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"'{op.name}': '{twice}' is there twice among its operands, results and attributes")
 
 
 def _irdl_operation(op: Op) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from jascend.cli_terminal import Problem, discard_output, usage
+from jascend.cli_terminal import Problem, discard_output
 
 # The class of usage errors comes from click or from typer's own copy of it, by typer's version.
 _ClickException = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -83,9 +83,15 @@ Specs = Annotated[
     ),
 ]
 TargetName = Annotated[str, typer.Option("--target", help="ascend910b, ascend910_93 or ascend950")]
-Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="a Python file with passes of your own")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", metavar="FILE", help="passes and operators of your own: a .py, .pdll or .mlir file, or a module"),
+]
 Forbid = Annotated[
     list[str] | None, typer.Option("--forbid", metavar="NAME", help="a pass to leave out, such as raise-sampling")
+]
+Force = Annotated[
+    list[str] | None, typer.Option("--force", metavar="NAME", help="a fusion to do also where it does not pay")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="write the generated project there")]
@@ -116,13 +122,14 @@ def compile(
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     forbid: Forbid = None,
+    force: Force = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Compiles a JAX function to Ascend C kernels, and writes the project around them with `-o`."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin, forbid)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force)
     cli_program.write(program, output)
     if as_json:
         return print_json(cli_program.summary(program, output))
@@ -136,13 +143,14 @@ def explain(
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     forbid: Forbid = None,
+    force: Force = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Says what the compiler did with a function, what it did not do, and why, line by line."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin, forbid)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force)
     cli_program.write(program, output)
     if as_json:
         return print_json({"name": program.name, "target": target, "remarks": cli_program.remarks(program)})
@@ -156,8 +164,13 @@ def report(
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     forbid: Forbid = None,
+    force: Force = None,
     compare: Annotated[
-        str | None, typer.Option(metavar="baseline", help="compare with the program compiled without --plugin and --forbid")
+        str | None,
+        typer.Option(
+            metavar="baseline|PLUGIN,...", help="compare with the program compiled without plugins, --forbid and --force, "
+            "or with other plugins",
+        ),
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="vector cores of the product; 40 for a 910B3")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a page with all numbers")] = None,
@@ -171,20 +184,17 @@ def report(
     """
     from jascend import cli_program
 
-    if compare not in (None, "baseline"):
-        raise usage(f"--compare knows 'baseline', not '{compare}'")
-    if compare and not (plugin or forbid):
-        raise usage("--compare baseline compares with the program compiled without --plugin and --forbid: give one of them")
-    programs = [cli_program.compiled(function, spec, target, plugin, forbid)]
+    programs = [cli_program.compiled(function, spec, target, plugin, forbid, force)]
     if compare:
-        programs.append(cli_program.compiled(function, spec, target, None))
+        others = None if compare == "baseline" else compare.split(",")
+        programs.append(cli_program.compiled(function, spec, target, others, all_plugins=False))
     reports = [cli_program.profiled(program, arguments, cores) for program, arguments in programs]
     cli_program.write(programs[0][0], output)
     cli_program.write_report(reports[0], html, perfetto)
     if as_json:
         print_json(cli_program.report_data(*reports))
     else:
-        cli_program.print_report(*reports)
+        cli_program.print_report(*reports, label=compare)
     if any(each.findings for each in reports):
         raise typer.Exit(1)
 

@@ -124,10 +124,14 @@ def compiled(
     function: str,
     specs: Iterable[str] | None,
     target: str,
-    plugins: Iterable[Path] | None,
+    plugins: Iterable[str] | None,
     forbid: Iterable[str] | None = None,
+    force: Iterable[str] | None = None,
+    *,
+    all_plugins: bool = True,
 ) -> tuple[Program, list[cli_arrays.ArraySpec]]:
-    """The compiled program and its arguments. Raises Problem."""
+    """The compiled program and its arguments. Without `all_plugins`, those of installed packages count only if they are among
+    `plugins`. Raises Problem."""
     check_target(target)
     arguments = _arguments(specs or ())
     with working(f"importing {function}"):
@@ -136,8 +140,9 @@ def compiled(
     structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
     try:
         with working(f"compiling {function} for {target}"):
+            chosen = (*(() if all_plugins else (None,)), *(plugins or ()))
             program = compile_function(
-                fn, *structs, target=target, plugins=tuple(plugins or ()), forbid=tuple(forbid or ())
+                fn, *structs, target=target, plugins=chosen, forbid=tuple(forbid or ()), force=tuple(force or ())
             )
             return program, arguments
     except PluginError as error:
@@ -272,11 +277,11 @@ _ROWS: tuple[tuple[str, str, Callable], ...] = (
 )
 
 
-def print_report(report, baseline=None) -> None:
-    """A table of the report, beside the baseline where there is one, and the findings."""
+def print_report(report, baseline=None, *, label: str | None = None) -> None:
+    """A table of the report, beside the baseline where there is one, called `label`, and the findings."""
     table = Table(title=f"{report.name} on {report.target}, as modelled", title_justify="left")
     table.add_column("")
-    for column in ("program",) if baseline is None else ("program", "baseline", "program / baseline"):
+    for column in ("program",) if baseline is None else ("program", label, f"program / {label}"):
         table.add_column(column, justify="right")
 
     def row(label: str, unit: str, of: Callable) -> None:
@@ -293,7 +298,7 @@ def print_report(report, baseline=None) -> None:
         row(f"{pipe} busy", "%", lambda r, pipe=pipe: 100 * r.pipes.get(pipe, 0.0))
     out = console()
     out.print(table)
-    for name, each in (("", report), ("baseline: ", baseline)):
+    for name, each in (("", report), (f"{label}: ", baseline)):
         for finding in each.findings if each is not None else ():
             out.print(f"{name}{finding}", markup=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
 from jascend.passes.pipeline import PipelineError
-from jascend.passes.registry import load_plugin
+from jascend.passes.plugins import Plugin, entry_points, load
 from jascend.raising import RAISE_SAMPLING
 
 _ROWS_OF_CALLERS = 16  # of programs for any batch, where there is no data to show the rows
@@ -274,7 +275,9 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
     return project.write(directory, kernels, stages, target, why, soc=soc, data=data)
 
 
-def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=(), **kwargs) -> Program:  # noqa: A001
+def compile(  # noqa: A001
+    fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=(), force=(), **kwargs
+) -> Program:
     """Compiles a function for an Ascend product. The result is kept on disk, under `JASCEND_CACHE_DIR` or
     `~/.cache/jascend`, and found again for the same graph, target, plugins and version of jascend.
 
@@ -283,9 +286,12 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
       *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s. Their leading dimension may be a symbol of
         `jax.export.symbolic_shape`: the program then serves any batch.
       target: "ascend910b", "ascend910_93" or "ascend950".
-      plugins: files with passes of your own. They run on the imported graph, in order, before the fusions that come with
-        jascend.
+      plugins: passes and operators of your own, in order: paths of `.py`, `.pdll` or `.mlir` files, modules, or names of
+        installed modules, see docs/extending.md. Passes run on the imported graph, before the fusions that come with
+        jascend, or on the level that they ask for. Those of installed packages (entry points in the group
+        `jascend.passes`) take part unasked, before the others; None leaves these out, alone or as the first of several.
       forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", or one of a plugin.
+      force: names of passes that are to keep what they do also where it does not pay by the model of cost.
 
     Returns:
       A `Program`.
@@ -300,20 +306,27 @@ def compile(fn: Callable, *args, target: str = "ascend910b", plugins=(), forbid=
         product = target_of(target)
     except ValueError as error:
         raise Unsupported("compile", "target", str(error)) from None
-    plugin_passes = [name for plugin in plugins for name in load_plugin(plugin)]
-    forbid = frozenset((forbid,) if isinstance(forbid, str) else forbid)
+    loaded = _plugins(plugins)
+    plugin_passes = list(dict.fromkeys(name for plugin in loaded for name in plugin.passes))
+    forbid, force = _names(forbid), _names(force)
     optional = (RAISE_SAMPLING, *backend.FUSIONS, *plugin_passes)
-    if not forbid.issubset(optional):
-        unknown = ", ".join(map(repr, sorted(forbid.difference(optional))))
-        raise Unsupported("compile", "forbid", f"must name passes among {', '.join(optional)}, but has {unknown}")
+    for what, names in (("forbid", forbid), ("force", force - forbid)):
+        if not names.issubset(optional):
+            unknown = ", ".join(map(repr, sorted(names.difference(optional))))
+            raise Unsupported("compile", what, f"must name passes among {', '.join(optional)}, but has {unknown}")
+    if force & forbid:
+        both = ", ".join(map(repr, sorted(force & forbid)))
+        raise Unsupported("compile", "force", f"and forbid exclude each other, but both have {both}")
     traced = trace(fn, args, kwargs, forbid, target)
     name = identifier(traced.name)
 
     def build() -> backend.Compiled:
-        return backend.compile_module(parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid)
+        return backend.compile_module(
+            parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid, force=force
+        )
 
     try:
-        compiled = cache.compiled(traced.text, target, name, plugins, build, forbid)
+        compiled = cache.compiled(traced.text, target, name, loaded, build, forbid, force)
     except PipelineError as error:
         missed = backend.explain(remark for remark in traced.remarks if remark.kind == "missed")
         text = f"{traced.name} cannot be compiled for {target}:\n{error}" + (f"\n{missed}" if missed else "")
@@ -335,6 +348,17 @@ def _check_any_rows(traced: Traced, compiled: backend.Compiled) -> None:
             raise Unsupported("compile", None, f"{step.kernel} serves one number of rows only, not any {batch.symbol}")
 
 
+def _names(given) -> frozenset[str]:
+    return frozenset((given,) if isinstance(given, str) else given)
+
+
+def _plugins(given) -> list[Plugin]:
+    """The plugins of installed packages, where they take part, and those that a call names."""
+    given = (given,) if given is None or isinstance(given, (str, os.PathLike, types.ModuleType)) else tuple(given)
+    unasked = () if given[:1] == (None,) else entry_points()
+    return [*unasked, *(load(plugin) for plugin in given if plugin is not None)]
+
+
 _LONGEST_NAME = 80  # of a function, in the names of its kernels and their files
 
 
@@ -348,14 +372,14 @@ def identifier(name: str) -> str:
     return word
 
 
-def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=(), forbid=()):
+def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=(), forbid=(), force=()):
     """A function that compiles itself for an Ascend product, once per structure, shapes and dtypes of its arguments.
 
     Use as `ja.jit(fn, target=...)` or as the decorator `@ja.jit(target=...)`. The compiled kernels of the twin are kept
     on disk, under `JASCEND_CACHE_DIR` or `~/.cache/jascend`.
     """
     if fn is None:
-        return functools.partial(jit, target=target, plugins=plugins, forbid=forbid)
+        return functools.partial(jit, target=target, plugins=plugins, forbid=forbid, force=force)
     programs: dict = {}
 
     @functools.wraps(fn)
@@ -363,7 +387,8 @@ def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=(), f
         leaves, tree = jax.tree.flatten((args, kwargs))
         key = (tree, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves))
         if key not in programs:
-            programs[key] = compile(fn, *args, target=target, plugins=plugins, forbid=forbid, **kwargs)
+            options = {"target": target, "plugins": plugins, "forbid": forbid, "force": force}
+            programs[key] = compile(fn, *args, **options, **kwargs)
         return programs[key](*args, **kwargs)
 
     return call

@@ -28,6 +28,7 @@ _SEVERITIES = {
     ir.DiagnosticSeverity.NOTE: "note",
 }
 _PACKAGE_DIRECTORY = os.path.join(os.path.dirname(jascend.__file__), "")
+_HANDLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "handles.py")
 REMARK_KINDS = ("passed", "missed", "analysis")
 _SHOWN_LINES = 12  # of the op that MLIR attaches to an error: a whole module helps nobody
 
@@ -41,6 +42,11 @@ class Position(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else f"{self.file}:0"
+
+    def location(self, context: ir.Context) -> ir.Location:
+        if not self.line:
+            return ir.Location.unknown(context)
+        return ir.Location.file(self.file, self.line, max(self.column, 1), context)
 
 
 UNKNOWN = Position()
@@ -155,6 +161,8 @@ def of_exception(error: BaseException, message: str, position: Position = UNKNOW
     frames = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in frames if frame.filename == file] or frames
     raised = UNKNOWN
+    if frames and frames[-1].filename == _HANDLES:
+        frames = []
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{type(error).__name__}: {error.msg}"
         raised = Position(error.filename, error.lineno or 0, error.offset or 1)

@@ -21,7 +21,7 @@ from mlir import ir
 
 from jascend.dialect import ASCEND
 
-from .registry import rewrite
+from .rewriting import rewrite
 
 _GATING, _ROUTING = (ASCEND.by_name[f"ascend.{name}"] for name in ("moe_gating_top_k", "moe_init_routing"))
 

@@ -32,12 +32,13 @@ After:
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, linalg, math, tensor
+from mlir.dialects import math
 
 from jascend.dialect import ASCEND
 
+from .elementwise import elementwise
 from .lowerings.producers import VIEWS
-from .registry import rewrite
+from .rewriting import rewrite
 
 
 @rewrite("ascend.apply_top_k_top_p_with_sorted", pass_name="fuse-sampling")
@@ -76,7 +77,7 @@ def sample_what_is_filtered(op, rewriter):
     if filtered.target not in (None, target):
         return f"not fused with the filter before it: it is for {op.target}, and the filter for {filtered.target}"
     fused = ASCEND.classes["FilterSample"].build(
-        filtered.logits, _absolute(op.q), filtered.p, filtered.k,
+        filtered.logits, elementwise(op.q, [(op.q, (0, 1))], math.absf), filtered.p, filtered.k,
         results=[op.logits_select_idx.type], eps=op.eps, target=target,
     )  # fmt: skip
     rewriter.replace_op(op, fused)
@@ -115,17 +116,3 @@ def _number(value: ir.Value) -> float | int | None:
         if passed_on.name == "linalg.yield" and passed_on.operands[0] == block.arguments[0]:
             return _number(op.operands[0])
     return None
-
-
-def _absolute(q: ir.Value) -> ir.Value:
-    kind = ir.RankedTensorType(q.type)
-    sizes = [tensor.dim(q, arith.constant(ir.IndexType.get(), i)) if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank)]
-    identity = ir.AffineMap.get_identity(kind.rank)
-    parallel = linalg.IteratorType.parallel
-    generic = linalg.GenericOp(
-        [kind], [q], [tensor.empty(sizes, kind.element_type)], [identity] * 2, [parallel] * kind.rank
-    )
-    block = generic.regions[0].blocks.append(kind.element_type, kind.element_type)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([math.absf(block.arguments[0])])
-    return generic.results[0]

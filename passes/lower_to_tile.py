@@ -24,7 +24,7 @@ After:
       }
     }
 
-One file an operator in `passes/lowerings/`.
+One file an operator in `passes/lowerings/`, each registered there with `lowering`, as those of plugins are.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.dialect import ASCEND
 
 from .builder import Builder, name_of, named
-from .diagnostics import PassFailure, emit_error
-from .lowerings import (
+from .diagnostics import PassFailure, emit_error, of_exception
+from .handles import guarded
+
+# Imported for what they register, see `lowerings.lowering`.
+from .lowerings import (  # noqa: F401
     apply_top_k_top_p,
     filter_sample,
     moe_gating_routing,
@@ -49,9 +52,10 @@ from .lowerings import (
     sort,
     top_k_top_p_sample,
 )
+from .lowerings.lowering import Lowering, lowering_of
 from .lowerings.producers import Producers, Unsupported
 from .lowerings.site import CANDIDATES, Candidate, Site
-from .registry import option, register_pass
+from .registry import is_ours, option, plugin_of, register_pass
 
 KERNEL = "ascend.kernel"
 LAUNCH = "ascend.launch"
@@ -59,33 +63,17 @@ SUMMARY = "ascend.summary"  # what a kernel does, for the head of its text
 FILL = "ascend.fill"  # what the kernel leaves unwritten of each result holds this
 SINGLE_BUFFERS = "ascend.single_buffers"  # there is no room for loading ahead
 
-# One module an operator, in `lowerings/`. Each has
-#   SUMMARY: what the kernel does, in a sentence or two;
-#   FILL: for a result of which a part may stay unwritten, what the program puts there (others: 0);
-#   CANDIDATES, where it has a preference: sizes of tiles to try, see `lowerings.site`;
-#   FROM_MEMORY, where there are any: names of operands that the kernel does not compute, but loads;
-#   refusal(op, target): why no kernel is generated for an op, or None;
-#   lower(op, site): builds the body of the kernel.
-_LOWERINGS = {
-    "ascend.apply_top_k_top_p": apply_top_k_top_p,
-    "ascend.filter_sample": filter_sample,
-    "ascend.moe_gating_routing": moe_gating_routing,
-    "ascend.moe_gating_top_k": moe_gating_top_k,
-    "ascend.moe_init_routing": moe_init_routing,
-    "ascend.row_wise": row_wise,
-    "ascend.sort": sort,
-    "ascend.top_k_top_p_sample": top_k_top_p_sample,
-}
 
 
 def supported(op_name: str) -> bool:
     """Whether an operator has a lowering to tiles."""
-    return op_name in _LOWERINGS
+    return lowering_of(op_name) is not None
 
 
 def taken_from_memory(op: ir.OpView, value: ir.Value) -> bool:
     """Whether an operator's kernel has to find an operand in memory, and cannot compute it from others."""
-    names = getattr(_LOWERINGS.get(op.operation.name), "FROM_MEMORY", ())
+    lowering = lowering_of(op.operation.name)
+    names = () if lowering is None else lowering.from_memory
     taken = [operand for name in names if (operand := getattr(op, name)) is not None]
     return value in taken
 
@@ -93,8 +81,8 @@ def taken_from_memory(op: ir.OpView, value: ir.Value) -> bool:
 def candidates(kernel: ir.Operation) -> tuple[Candidate, ...]:
     """The sizes of tiles to try for a kernel, the best first."""
     ops = kernel.regions[0].blocks[0].operations
-    lowering = next((_LOWERINGS[op.operation.name] for op in ops if op.operation.name in _LOWERINGS), None)
-    return getattr(lowering, "CANDIDATES", CANDIDATES)
+    lowering = next((found for op in ops if (found := lowering_of(op.operation.name)) is not None), None)
+    return CANDIDATES if lowering is None else lowering.candidates
 
 
 @register_pass("lower-to-tile")
@@ -155,7 +143,7 @@ def _operator(kernel: func.FuncOp, target: Target) -> ir.OpView:
     if list(returned) != list(op.operation.results):
         emit_error(op, "a kernel returns the results of its operator, in order, and nothing else")
         raise Unsupported
-    refusal = _LOWERINGS[op.operation.name].refusal(op, target)
+    refusal = lowering_of(op.operation.name).refusal(op, target)
     if refusal is not None:
         emit_error(op, f"'{op.operation.name}' {refusal}")
         raise Unsupported
@@ -170,7 +158,7 @@ def _results(op: ir.OpView) -> dict[str, ir.Value]:
 
 def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, remarks) -> None:
     op = _operator(kernel, target)
-    lowering = _LOWERINGS[op.operation.name]
+    lowering = lowering_of(op.operation.name)
     sizes = candidates(kernel.operation)
     candidate = sizes[min(options.candidate, len(sizes) - 1)]
     tile = options.tile or candidate.tile
@@ -184,8 +172,8 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
         lowered = func.FuncOp(kernel.name.value, (types, []), loc=op.location)
         for name, attribute in attributes.items():
             lowered.attributes[name] = attribute
-        lowered.attributes[SUMMARY] = ir.StringAttr.get(lowering.SUMMARY)
-        lowered.attributes[FILL] = ir.DenseI64ArrayAttr.get([lowering.FILL.get(name, 0) for name in results])
+        lowered.attributes[SUMMARY] = ir.StringAttr.get(lowering.summary)
+        lowered.attributes[FILL] = ir.DenseI64ArrayAttr.get([lowering.fill.get(name, 0) for name in results])
         if not candidate.load_ahead:
             lowered.attributes[SINGLE_BUFFERS] = ir.UnitAttr.get()
         block = lowered.add_entry_block([value.location for value in inputs] + [op.location] * len(results))
@@ -198,7 +186,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
                 producers = Producers(b, block.arguments, tile)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
                 site = Site(b, producers, outputs, target, tile, candidate, options.parts or None)
-                lowering.lower(op, site)
+                _build(lowering, op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:
             lowered.erase()
@@ -206,6 +194,20 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
     for remark in site.remarks:
         remarks.add(op, "passed", f"{op.operation.name}: {remark}")
     kernel.erase()
+
+
+def _build(lowering: Lowering, op: ir.OpView, site: Site) -> None:
+    """The body of the kernel. A mistake in a plugin's lowering is the plugin's, not this pass's."""
+    try:
+        with guarded(lowering.lower, op.context):
+            lowering.lower(op, site)
+    except Exception as error:
+        if is_ours(lowering.file) or isinstance(error, Unsupported):
+            raise
+        told = of_exception(error, "", file=lowering.file)
+        notes = [(note.position.location(op.context), note.message) for note in told.notes]
+        emit_error(op, f"the lowering of '{op.operation.name}'{plugin_of(lowering.file)} failed{told.message}", notes)
+        raise Unsupported from error
 
 
 def _pass_buffers(module: ir.Operation, kernel: str) -> None:

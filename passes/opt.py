@@ -38,7 +38,8 @@ from .pipeline import (
     reproducer,
     run_pipeline,
 )
-from .registry import PassInfo, PluginError, all_passes, find_pass, load_plugin
+from .plugins import PluginError, load_plugin
+from .registry import PassInfo, all_passes, find_pass
 
 _PROGRAM = "jascend-opt"
 _COMMAND_LINE = "<command-line>"

@@ -28,7 +28,8 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from .diagnostics import Diagnostic, PassFailure, Position, Remarks, collect, of_exception, render, resolve
-from .registry import all_passes, find_pass
+from .handles import guarded
+from .registry import all_passes, find_pass, plugin_of
 
 _ROOT = "builtin.module"
 _SOURCE = "<pass-pipeline>"
@@ -377,12 +378,16 @@ class _Run:
                 for inner in _ops_below(op, element.anchor):
                     self.elements(element.elements, inner)
             elif isinstance(element, OurPass):
-                action = functools.partial(element.instance.run, op, self.remarks)
+                action = functools.partial(self.run_ours, element.instance, op)
                 self.step(element.name, op, action, PassFailure, find_pass(element.name).touches)
             else:
                 manager = PassManager.parse(f"{op.name}({element})")
                 manager.enable_verifier(self.verify_each)
                 self.step(element.name, op, functools.partial(manager.run, op), ir.MLIRError)
+
+    def run_ours(self, instance: Any, op: ir.Operation) -> None:
+        with guarded(instance, op.context):
+            instance.run(op, self.remarks)
 
     def step(
         self,
@@ -396,19 +401,21 @@ class _Run:
         the ops that it may have changed."""
         self.remarks.pass_name = name
         position = resolve(op.location)
+        file = _file_of(name)
+        named = f"pass '{name}'{plugin_of(file)}"
         start = time.perf_counter()
         with collect(op.context, only_errors=True, of_calls=failure is ir.MLIRError) as errors:
             try:
                 action()
             except failure:
-                errors = errors or [Diagnostic("error", f"pass '{name}' failed", position)]
+                errors = errors or [Diagnostic("error", f"{named} failed", position)]
             except Exception as error:
                 if os.environ.get("JASCEND_DEBUG") == "1":
                     raise
-                errors.append(of_exception(error, f"pass '{name}' failed", position, _file_of(name)))
+                errors.append(of_exception(error, f"{named} failed", position, file))
         self.timing.add(name, time.perf_counter() - start)
         if not errors and self.verify_each:
-            note = Diagnostic("note", f"the IR is invalid after pass '{name}'", position)
+            note = Diagnostic("note", f"the IR is invalid after {named}", position)
             errors = [replace(error, notes=(*error.notes, note)) for error in _verification_errors(op, touches)]
         if self.print_after is not None:
             self.print_after(f"{name} Failed" if errors else name, op)

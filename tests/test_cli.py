@@ -314,7 +314,7 @@ def test_mistakes_with_functions(run, words, message):
         ("model.py:filtered --spec f32[2,8] --spec f32[3] --spec i32[2]", "apply_top_k_top_p: p "),
         (
             "model.py:only --spec f32[2,8] --spec i32[2] --plugin no.py",
-            "cannot load plugin 'no.py': no such Python file",
+            "cannot load plugin 'no.py': no such file",
         ),
         ("model.py:only --spec f32[2,8] --spec i32[2] -o model.py", "cannot write to 'model.py': "),
     ],
@@ -344,8 +344,6 @@ def test_the_line_of_a_mistake_is_shown(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--compare baseline", "--compare baseline compares with the program compiled without --plugin and --forbid"),
-        ("--compare other --plugin no.py", "--compare knows 'baseline', not 'other'"),
         ("--cores 0", "Invalid value for '--cores'"),
     ],
 )

@@ -1,7 +1,7 @@
 """Compiled programs on disk, by content.
 
-The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents, the
-sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so
+The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents and those
+of operators from outside, the sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so
 processes that compile the same program at the same time each leave a complete one. It starts with a hash of the rest:
 one that was cut short or changed is compiled anew.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import pickle
 from collections.abc import Callable, Collection, Sequence
 from importlib import metadata
@@ -19,6 +18,7 @@ from typing import Any
 
 import jascend.dialect
 import jascend.passes
+from jascend.passes.plugins import Plugin, fingerprint, operator_files
 
 from .files import cache_directory, write_whole
 
@@ -30,12 +30,13 @@ def compiled(
     text: str,
     target: str,
     name: str,
-    plugins: Sequence[str | os.PathLike],
+    plugins: Sequence[Plugin],
     build: Callable[[], Any],
     forbid: Collection[str] = (),
+    force: Collection[str] = (),
 ) -> Any:
     """What `build()` makes of a module's text; from disk, where an equal one was made before."""
-    entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid)
+    entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid, force)
     found = _read(entry)
     if found is None:
         found = build()
@@ -44,11 +45,17 @@ def compiled(
 
 
 def key(
-    text: str, target: str, name: str, plugins: Sequence[str | os.PathLike], forbid: Collection[str] = ()
+    text: str,
+    target: str,
+    name: str,
+    plugins: Sequence[Plugin],
+    forbid: Collection[str] = (),
+    force: Collection[str] = (),
 ) -> str:
     digest = hashlib.sha256()
-    names = (_compiler(), target, name, *sorted(forbid))
-    for part in (*map(str.encode, names), *(Path(plugin).read_bytes() for plugin in plugins), text.encode()):
+    names = (_compiler(), target, name, *sorted(forbid), "", *sorted(force), "", *(p for each in plugins for p in each.passes))
+    sources = [fingerprint(each.files) for each in plugins]
+    for part in (*map(str.encode, names), *sources, fingerprint(operator_files()), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 

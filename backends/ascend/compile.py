@@ -11,6 +11,7 @@ from jascend.passes.diagnostics import Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
 from jascend.passes.lowerings.site import ROWS_OF
 from jascend.passes.pipeline import PipelineError, run_pipeline
+from jascend.passes.registry import find_pass
 
 from .codegen import kernel as emitter
 from .codegen import tiling
@@ -25,21 +26,26 @@ FUSIONS = ("fuse-sampling", "fuse-moe")
 
 def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[str]) -> dict[str, str]:
     # Passes of the user's own come first: what they make may fuse further.
-    fusions = "".join(f"{name}," for name in (*plugin_passes, *FUSIONS) if name not in forbid)
+    fusions = "".join(f"{name}," for name in (*_at("graph", plugin_passes), *FUSIONS) if name not in forbid)
     return {
         "import": f"inline-calls,fold-scalars,canonicalize,import,{_CLEAN}",
         "fused": f"{fusions}fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 
-def _kernel_stages(target: str, candidate: int) -> dict[str, str]:
+def _kernel_stages(target: str, candidate: int, plugin_passes: Sequence[str]) -> dict[str, str]:
+    on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in ("tile", "ascendc"))
     return {
-        "tile": f"lower-to-tile{{target={target} candidate={candidate}}},pipeline-loads{{target={target}}}",
+        "tile": f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}pipeline-loads{{target={target}}}",
         "ascendc": (
-            f"lower-to-ascendc{{target={target}}},allocate-ub{{target={target}}},insert-sync{{target={target}}},"
-            f"verify-ascendc{{target={target}}}"
+            f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
+            f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}"
         ),
     }
+
+
+def _at(stage: str, plugin_passes: Sequence[str]) -> list[str]:
+    return [name for name in plugin_passes if find_pass(name).stage == stage]
 
 
 @dataclass(frozen=True)
@@ -104,16 +110,23 @@ class Compiled:
 
 
 def compile_module(
-    module: ir.Module, target: Target, *, name: str, plugin_passes: Sequence[str] = (), forbid: Collection[str] = ()
+    module: ir.Module,
+    target: Target,
+    *,
+    name: str,
+    plugin_passes: Sequence[str] = (),
+    forbid: Collection[str] = (),
+    force: Collection[str] = (),
 ) -> Compiled:
-    """Compiles a module as it came from JAX; `plugin_passes` run on the imported graph, before our own fusions, those
-    in `forbid` not at all. Raises `PipelineError` with the diagnostics where a pass refuses."""
+    """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
+    those in `forbid` not at all. Raises `PipelineError` with the diagnostics where a pass refuses."""
     compiled = Compiled()
+    plugin_passes = [name for name in plugin_passes if name not in forbid]
     for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes, forbid).items():
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
-    fused, module = module, _lower_kernels(module, target, compiled)
+    fused, module = module, _lower_kernels(module, target, compiled, plugin_passes)
     launches = {step.kernel: step for step in compiled.plan.steps if isinstance(step, Launch)}
     with collect(module.context) as problems:
         try:
@@ -129,7 +142,7 @@ def compile_module(
     return compiled
 
 
-def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.Module:
+def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str]) -> ir.Module:
     """Down to Ascend C, with the first sizes of tiles whose buffers fit."""
     kernels = [op.operation for op in module.body.operations if KERNEL in op.operation.attributes]
     last = max((len(candidates(kernel)) for kernel in kernels), default=1) - 1
@@ -137,7 +150,7 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled) -> ir.
         remarks, stages = Remarks(), {}
         try:
             lowered = module
-            for stage, pipeline in _kernel_stages(target.name, candidate).items():
+            for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes).items():
                 lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=remarks)
         except PipelineError as error:
             if error.pass_name != "allocate-ub" or candidate == last:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mlir import ir
 
-from jascend.dialect import ASCEND, rules
+from jascend.dialect import ASCEND
 from jascend.dialect.ascend import shaped
 from jascend.dialect.errors import OperatorError, ParamInvalid, TilingError
 from jascend.dialect.rules import Shaped
@@ -155,8 +155,8 @@ class _Probe:
 
     def __init__(self, op: ir.OpView):
         definition = ASCEND.by_name[op.operation.name]
-        self.rule = getattr(rules, definition.name)
-        accepted = inspect.signature(self.rule).parameters
+        self.rule = definition.rule
+        accepted = inspect.signature(self.rule).parameters if self.rule is not None else ()
         self.values = {operand.name: getattr(op, operand.name) for operand in definition.operands}
         self.operands = {name: shaped(value) for name, value in self.values.items()}
         self.attributes: dict[str, Any] = {
@@ -167,6 +167,8 @@ class _Probe:
         self.row_wise = {operand.name for operand in definition.operands if operand.by_row}
 
     def status(self, **changed: Shaped) -> int | None:
+        if self.rule is None:
+            return None
         try:
             self.rule(**{**self.operands, **changed}, **self.attributes)
         except OperatorError as error:

@@ -2,14 +2,11 @@
 
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import Primitive
-from jax.interpreters import batching
 
 from jascend.dialect import rules
+from jascend.extend import primitive
 from jascend.numerics import bits
 from jascend.ops import _arguments as arguments
-from jascend.ops._primitive import eager, leading_dimensions, not_differentiable, register_fallback
-from jascend.platform import register_ascend_lowering
 
 
 def sort(x, *, descending: bool = False):
@@ -37,11 +34,6 @@ def sort(x, *, descending: bool = False):
     return values, indices
 
 
-def _abstract_eval(x, *, descending):
-    _, indices = rules.sort(rules.Shaped(x.shape, x.dtype.name), descending=descending)
-    return x.update(weak_type=False), x.update(dtype=jnp.dtype(indices.dtype), weak_type=False)
-
-
 def _fallback(x, *, descending):
     keys = bits.keys_of(bits.bits_of(x), x.dtype)
     keys = -keys if descending else keys
@@ -50,15 +42,4 @@ def _fallback(x, *, descending):
     return bits.from_bits(values, x.dtype), indices
 
 
-def _ascend(*, descending):
-    return {"descending": descending}, None
-
-
-sort_p = Primitive("sort")
-sort_p.multiple_results = True
-sort_p.def_impl(eager(sort_p))
-sort_p.def_abstract_eval(_abstract_eval)
-not_differentiable(sort_p)
-batching.primitive_batchers[sort_p] = leading_dimensions(sort_p)
-register_fallback(sort_p, _fallback)
-register_ascend_lowering(sort_p, _ascend, rank=None)
+sort_p = primitive("sort", _fallback, rank=None)

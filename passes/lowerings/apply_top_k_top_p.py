@@ -29,6 +29,7 @@ from .candidates import LISTED, MAX_CHUNKS, Candidates, Largest
 from .filter_list import ListNucleus
 from .filter_search import MAX_VOCABULARY, SEARCHED, UNIT, ThresholdSearch
 from .keys import Keys
+from .lowering import lowering
 from .meeting import FACTS, Meeting
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
@@ -45,7 +46,6 @@ CANDIDATES = (
     Candidate(2048, load_ahead=False), Candidate(1024, load_ahead=False),
 )  # fmt: skip
 
-FILL: dict[str, int] = {}
 
 _RESIDENT_BYTES = 64 << 10
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
@@ -60,6 +60,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return None
 
 
+@lowering("ascend.apply_top_k_top_p", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body of one filter: all rows of this core."""
     plan = plan_of(op, site)

@@ -14,12 +14,12 @@ from jascend.backends.ascend.targets import Target
 
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
+from .lowering import lowering
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
 CANDIDATES = apply_top_k_top_p.CANDIDATES
-FILL: dict[str, int] = {}
 
 _LANES = 64  # of the maxima
 _Q = ("row", "col")
@@ -30,6 +30,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return apply_top_k_top_p.refusal(op, target)
 
 
+@lowering("ascend.filter_sample", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
     site.parts = 1

@@ -19,6 +19,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import comment, up
+from .lowering import lowering
 from .moe_gating_top_k import Gating
 from .moe_init_routing import CANDIDATES as ROUTING_CANDIDATES
 from .moe_init_routing import FILL, Routing, refusal_of
@@ -47,6 +48,9 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return refusal_of(op, (op.x, op.scale, op.offset), op.k, target)
 
 
+@lowering(
+    "ascend.moe_gating_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES, from_memory=FROM_MEMORY
+)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body."""
     _GatingRouting(op, site).build()

@@ -29,6 +29,7 @@ from ..builder import comment, tile_type, up
 from ..diagnostics import emit_error
 from .batch_producers import BatchProducers
 from .gating_scores import LOWEST, NEG_INF, SOFTMAX, Scores
+from .lowering import lowering
 from .ops import Ops
 from .producers import Unsupported
 from .row_chunks import length_of
@@ -39,7 +40,6 @@ SUMMARY = (
     "every instruction takes all of them."
 )
 FROM_MEMORY = ("input_ids", "tid2eid", "additional_token_mask")
-FILL: dict[str, int] = {}
 CANDIDATES = (
     *(Candidate(lanes) for lanes in (8192, 7168, 6144, 5120, 4096, 3072, 2048, 1024)),
     Candidate(1024, load_ahead=False),
@@ -60,6 +60,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return None
 
 
+@lowering("ascend.moe_gating_top_k", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES, from_memory=FROM_MEMORY)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
     Gating(op, op.x, site).build()

@@ -18,6 +18,7 @@ from jascend.dialect import TILE
 from jascend.dialect.ascendc import element_bits
 
 from ..builder import comment, up
+from .lowering import lowering
 from .routing_groups import GROUPINGS, Scaled, group_pitch, groups_of
 from .routing_order import Block, Order
 from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
@@ -70,6 +71,9 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
     return None
 
 
+@lowering(
+    "ascend.moe_init_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES, from_memory=FROM_MEMORY
+)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: the order of all pairs, and the rows of this core's tokens."""
     Routing(op, site).build()

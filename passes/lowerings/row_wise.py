@@ -24,6 +24,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type, up
+from .lowering import lowering
 from .ops import Ops
 from . import bodies
 from .producers import Access, accesses, compares, width_of
@@ -33,7 +34,6 @@ from .rows import each_row
 from .site import Candidate, Site
 
 SUMMARY = "Elementwise work and reductions along rows, one row after another."
-FILL: dict[str, int] = {}
 CANDIDATES = tuple(
     Candidate(tile, load_ahead=ahead) for tile in (16384, 8192, 4096, 2048, 1024) for ahead in (True, False)
 )  # fmt: skip
@@ -53,6 +53,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return None
 
 
+@lowering("ascend.row_wise", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
     RowWise(op, site).build()

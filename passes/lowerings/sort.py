@@ -22,12 +22,12 @@ from jascend.dialect import TILE
 from ..builder import tile_type
 from .descending import BATCH, Descending
 from .keys import Keys
+from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Candidate, Site
 
 SUMMARY = "Sorts every row, stable, with the position each value came from."
-FILL: dict[str, int] = {}
 CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False))
 
 MAX_ROW = 1 << 20
@@ -44,6 +44,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return None
 
 
+@lowering("ascend.sort", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
     _Sort(op, site).build()

@@ -25,6 +25,7 @@ from ..builder import up
 from .descending import Descending
 from .keys import Keys
 from .leading import LARGE, SMALL, Leading, Size
+from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .rows import each_round, each_row
@@ -55,6 +56,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     return None
 
 
+@lowering("ascend.top_k_top_p_sample", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body of one sampler: all rows of this core."""
     _Sampler(op, site).build()

@@ -1,0 +1,190 @@
+"""Rewrites of one op, as functions, and the driver that applies them.
+
+    @rewrite("ascend.moe_gating_top_k", benefit=2)
+    def fold_bias(op, rewriter): ...          # the pass `fold-bias`
+
+MLIR's greedy driver frees an op the moment it is replaced, and the bindings do not know: a handle to it points into freed
+memory. So what a function asks of its `Rewriter` happens when it has returned, and the requests that would end the process
+(an op erased that is still used, as many values as an op has results but of other types) are errors instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+from mlir import rewrite as mlir_rewrite
+
+from .diagnostics import PassFailure, Remarks, emit_error
+from .handles import guarded
+from .registry import PassInfo, add_pass, check_arguments, file_of, known_pass, plugin_of
+
+_MAX_REWRITES = 100_000  # a pattern that keeps matching its own result would run for ever
+_STAGES = {"tile": "tile", "ascendc": "ascendc"}  # of the root's dialect
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op."""
+
+    root: str
+    function: Callable[[ir.OpView, Rewriter], Any]
+    benefit: int
+
+
+class Rewriter:
+    """What a rewrite changes the IR with. Ops are created as anywhere; they go before the op that is rewritten."""
+
+    def __init__(self, inner: mlir_rewrite.PatternRewriter):
+        self._inner = inner
+        self._edits: list[tuple[ir.Operation, list[ir.Value] | None]] = []
+
+    @property
+    def ip(self) -> ir.InsertionPoint:
+        return self._inner.ip
+
+    def replace_op(self, op: ir.Operation | ir.OpView, new: Any) -> None:
+        """Replaces an op by an op with as many results, a value, or a list of values of the same types, when the function
+        has returned."""
+        op = op.operation
+        values = _values(new)
+        if [value.type for value in values] != [result.type for result in op.results]:
+            has, given = (", ".join(str(value.type) for value in v) or "none" for v in (op.results, values))
+            raise ValueError(f"'{op.name}' has results {has} and cannot be replaced by values {given}")
+        self._note(op, values)
+
+    def erase_op(self, op: ir.Operation | ir.OpView) -> None:
+        """Erases an op that nothing uses (then), when the function has returned."""
+        self._note(op.operation, None)
+
+    def _note(self, op: ir.Operation, values: list[ir.Value] | None) -> None:
+        if any(op == other for other, _ in self._edits):
+            raise ValueError(f"'{op.name}' is replaced or erased twice")
+        self._edits.append((op, values))
+
+    def commit(self) -> None:
+        """Does what was asked for."""
+        for op, values in self._edits:
+            if values is not None:
+                self._inner.replace_op(op, values)
+            elif any(True for result in op.results for _ in result.uses):
+                raise ValueError(f"'{op.name}' cannot be erased: its results are still used")
+            else:
+                self._inner.erase_op(op)
+
+
+def _values(new: Any) -> list[ir.Value]:
+    if isinstance(new, (ir.Operation, ir.OpView)):
+        return list(new.operation.results)
+    return [new] if isinstance(new, ir.Value) else list(new)
+
+
+@dataclass(frozen=True)
+class RewritePass:
+    """Applies the rewrites of one name, the highest benefit first, until none matches."""
+
+    name: str
+    rewrites: tuple[Rewrite, ...]
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        driver = _Driver()
+        with module.context as context:
+            patterns = mlir_rewrite.RewritePatternSet()
+            for pattern in self.rewrites:
+                if not context.is_registered_operation(pattern.root) and not context.allow_unregistered_dialects:
+                    whose = plugin_of(file_of(sys.modules[pattern.function.__module__]))
+                    emit_error(module, f"pass '{self.name}'{whose} has a rewrite of '{pattern.root}', which is no operation")
+                    raise PassFailure
+                patterns.add(pattern.root, functools.partial(driver.apply, pattern), pattern.benefit)
+            config = mlir_rewrite.GreedyRewriteConfig()
+            config.max_iterations = -1  # no limit: an op changed in place is met again in the next iteration only
+            mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze(), config)
+        if driver.raised is not None:
+            raise driver.raised
+        if driver.applied >= _MAX_REWRITES:
+            whose = plugin_of(file_of(sys.modules[self.rewrites[0].function.__module__]))
+            emit_error(module, f"'{self.name}'{whose} reaches no fixpoint: stopped after {_MAX_REWRITES} rewrites")
+            raise PassFailure
+        for where, root in driver.passed:
+            remarks.add(where, "passed", f"rewrote '{root}'")
+        for where, reason in driver.missed:
+            remarks.add(where, "missed", reason)
+
+
+class _Driver:
+    """Calls rewrites from MLIR's greedy driver. Exceptions must not cross it: the first one stops all rewriting."""
+
+    def __init__(self):
+        self.passed: list[tuple[ir.Location, str]] = []
+        self.missed: list[tuple[ir.Location, str]] = []
+        self.raised: BaseException | None = None
+
+    @property
+    def applied(self) -> int:
+        return len(self.passed)
+
+    def apply(self, pattern: Rewrite, op: ir.OpView, rewriter: mlir_rewrite.PatternRewriter) -> bool:
+        if self.raised is not None or self.applied >= _MAX_REWRITES:
+            return True
+        location = op.location
+        try:
+            edits = Rewriter(rewriter)
+            with guarded(pattern.function, op.context), rewriter.ip, location:
+                failed = pattern.function(op, edits)
+            edits.commit()
+        except BaseException as error:  # Ctrl-C too
+            self.raised = error
+            return True
+        if not failed:
+            self.passed.append((location, pattern.root))
+        elif isinstance(failed, str) and (location, failed) not in self.missed:  # an op is tried more than once
+            self.missed.append((location, failed))
+        return bool(failed)
+
+
+def rewrite(
+    root: str, benefit: int = 1, *, pass_name: str | None = None, stage: str | None = None
+) -> Callable[[Callable], Callable]:
+    """Function decorator: makes `function(op, rewriter)` a rewrite of the op named `root`, and a pass of it.
+
+    The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
+    one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
+    not matched and must not have changed anything; a string is the reason, and becomes a remark. Ops it creates go
+    before `op` and get its location. `stage`: as of `register_pass`; by default that of the root's dialect.
+
+    Raises TypeError or ValueError for a root that is no op's name, a benefit out of 0 to 65535, or another signature."""
+    if not isinstance(root, str) or "." not in root:
+        raise TypeError(f"rewrite takes the name of an operation, such as 'ascend.sort', got {root!r}")
+    if not isinstance(benefit, int) or not 0 <= benefit < 1 << 16:
+        raise ValueError(f"the benefit of a rewrite is an integer from 0 to 65535, got {benefit!r}")
+
+    def register(function: Callable) -> Callable:
+        check_arguments(function, f"rewrite of '{root}'", ("op", "rewriter"))
+        name = pass_name or function.__name__.strip("_").replace("_", "-").lower()
+        module = sys.modules[function.__module__]
+        known = known_pass(name)
+        earlier: Sequence[Rewrite] = known.factory.rewrites if known and isinstance(known.factory, _RewriteFactory) else ()
+        factory = _RewriteFactory(name, (*earlier, Rewrite(root, function, benefit)))
+        docs = [function.__doc__, module.__doc__]
+        if pass_name:  # a pass of several rewrites is described by its file, as others are
+            docs.reverse()
+        doc = inspect.cleandoc(docs[0] or docs[1] or f"Rewrites {root}.")
+        where = stage or _STAGES.get(root.partition(".")[0], "graph")
+        add_pass(PassInfo(name, file_of(module), doc, (), factory, stage=where))
+        return function
+
+    return register
+
+
+@dataclass(frozen=True)
+class _RewriteFactory:
+    name: str
+    rewrites: tuple[Rewrite, ...]
+
+    def __call__(self) -> RewritePass:
+        return RewritePass(self.name, self.rewrites)
