@@ -183,7 +183,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
         try:
             with ir.InsertionPoint(block):
                 b = Builder(op.location)
-                producers = Producers(b, block.arguments, tile)
+                producers = Producers(b, block.arguments, tile, candidate.piece)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
                 site = Site(b, producers, outputs, target, tile, candidate, options.parts or None)
                 _build(lowering, op, site)

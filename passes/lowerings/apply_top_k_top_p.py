@@ -44,8 +44,8 @@ SHORT_ROW = 1024
 CANDIDATES = (
     Candidate(8192), Candidate(8192, load_ahead=False), Candidate(4096), Candidate(4096, load_ahead=False),
     Candidate(2048, load_ahead=False), Candidate(1024, load_ahead=False),
+    *(Candidate(1024, load_ahead=False, piece=lanes) for lanes in (2048, 1024, 512)),
 )  # fmt: skip
-
 
 _RESIDENT_BYTES = 64 << 10
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks

@@ -8,8 +8,8 @@ A piece is named by its access: for every dimension of the value "row" (the row 
 None (the only position of a unit dimension). Pieces without "col" do not change inside a row: they are computed once a
 row, on a tile of one 32-byte block, and spread by a splat.
 
-Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed through unchanged: what cannot be computed here is reported at
-its own location, every such op once.
+Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed
+through unchanged: what cannot be computed here is reported at its own location, every such op once.
 """
 
 from __future__ import annotations
@@ -140,9 +140,11 @@ class Producers:
     """Computes pieces of the values of one kernel function.
 
     `buffers` gives the global memory of each function argument by number. `enter_row` must be called at the start of a
-    row, with the insertion point there, before any `piece`."""
+    row, with the insertion point there, before any `piece`. `piece_lanes` is the most that is to be computed at once, None
+    for no limit: who asks for longer pieces of computed values goes about them in parts."""
 
-    def __init__(self, builder: Builder, buffers: Sequence[ir.Value], tile: int):
+    def __init__(self, builder: Builder, buffers: Sequence[ir.Value], tile: int, piece_lanes: int | None = None):
+        self.piece_lanes = piece_lanes
         self.b = builder
         self.buffers = buffers
         self.tile = tile
@@ -187,7 +189,8 @@ class Producers:
         self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float | None, done: dict | None = None
     ) -> ir.Value:
         """A run of columns of a value as a tile: float32, int32, or a mask. `pad` fills the lanes from `count` on of what
-        is loaded from global memory; None: there are none. `done` holds what has been computed for the same columns of the same row."""
+        is loaded from global memory; None: there are none. `done` holds what has been computed for the same columns of the
+        same row."""
         return self._compute(value, access, column, count, pad, {} if done is None else done)
 
     def raw_piece(self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float) -> ir.Value:

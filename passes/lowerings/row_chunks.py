@@ -93,7 +93,8 @@ class RowChunks:
         """`rows` runs of `length` elements each, evenly spread over a stretch (float32); one that is cut short at the row's
         end reaches into what is before it."""
         b, producers, start = self.b, self.producers, self.start
-        self._prepare(rows * length)
+        producers.tile = rows * length
+        producers.prepare([(self.logits, _ACCESS)])
         if self.length < self.vocabulary:
             start = b.op(arith.minsi, start, b.index(self.vocabulary - self.length), name="sample_start")
         with producers.strided(rows, length, self.length // rows):
@@ -110,15 +111,33 @@ class RowChunks:
             raw = self._raw(column, count)
             x = raw if str(self.dtype) == "f32" else b.op(arith.extf, tile_type(self.chunk, b.f32_type), raw, name="x")
             return Chunk(x, raw, column, count)
-        x = producers.piece(self.logits, _ACCESS, column, count, 0.0)
+        if producers.piece_lanes and producers.piece_lanes < self.chunk:
+            x = self._in_pieces(column, count, producers.piece_lanes)
+        else:
+            x = producers.piece(self.logits, _ACCESS, column, count, 0.0)
         if not self.is_whole:
             valid = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, count), name="valid")
             inside = b.cmpf("OLT", self.ramp, b.splat(valid, self.chunk), "inside")
             x = b.select(inside, x, b.splat(b.f32(NEG_INF), self.chunk), "x")
         return Chunk(x, None, column, count)
 
+    def _in_pieces(self, column: ir.Value, count: ir.Value, lanes: int) -> ir.Value:
+        """A chunk whose producers would need too much of the unified buffer at once."""
+        b = self.b
+        size = b.index(lanes, "piece")
+
+        def one(start, chunk):
+            left = b.op(arith.minsi, b.op(arith.subi, count, start, name="left"), size, name="piece_count")
+            place = b.op(arith.addi, column, start, name="piece_column")
+            return [with_slice(b, chunk, self.producers.piece(self.logits, _ACCESS, place, left, 0.0), start, "x")]
+
+        blank = b.splat(b.f32(0.0), self.chunk, "x")
+        return b.for_(b.index(0), count, size, [("x", blank)], one, induction="start", about="The chunk, piece by piece.")[0]
+
     def _prepare(self, tile: int) -> None:
-        self.producers.tile = tile
+        """Makes what pieces of `tile` elements need, or shorter ones where a chunk is computed in pieces."""
+        most = self.producers.piece_lanes
+        self.producers.tile = tile if self.is_load or not most else min(tile, most)
         self.producers.prepare([(self.logits, _ACCESS)])
 
     def _raw(self, column: ir.Value, count: ir.Value) -> ir.Value:

@@ -29,11 +29,13 @@ class Candidate:
       tile: elements of a row to handle at a time, where a lowering goes in chunks.
       batch: rows to handle at a time, where a lowering takes several.
       load_ahead: whether `pipeline-loads` may give the kernel's loads a second buffer each.
+      piece: elements of a computed operand in one go, where a chunk's worth is too much; None: a chunk.
     """
 
     tile: int = 4096
     batch: int = 1
     load_ahead: bool = True
+    piece: int | None = None
 
 
 CANDIDATES = (
