@@ -42,9 +42,9 @@ def route_what_is_gated(op, rewriter):
         fused = _both(gating, op)
     rewriter.replace_op(op, _results(fused, _ROUTING))
     for result in _GATING.results:
-        value = getattr(gating, result.name)
-        if value is not None and any(True for _ in value.uses):
-            value.replace_all_uses_with(getattr(fused, result.name))
+        value, replacement = getattr(gating, result.name), getattr(fused, result.name)
+        if value is not None and replacement is not None:  # ids that only the routing needs are no result
+            value.replace_all_uses_with(replacement)
     rewriter.erase_op(gating.operation)
     return None
 

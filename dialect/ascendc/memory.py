@@ -71,7 +71,8 @@ _WIDE_STRIDE = 2**32 - 1
 def _rows(op, buffer) -> None:
     """A copy of rows: `row_length` elements each, `gm_pitch` apart in GM and `pitch` apart in UB."""
     width, length = element_bytes_of(buffer), buffer_length(buffer)
-    if element_of(op.dst) != element_of(op.src):
+    memory = element_of(op.src if buffer == op.dst else op.dst)
+    if element_of(buffer) not in (memory, "i8" if memory == "i1" else memory):
         raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
     if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
         raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")

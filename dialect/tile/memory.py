@@ -47,7 +47,10 @@ def _rows(op) -> None:
 
 
 def _verify_load_rows(op) -> None:
-    same_element(op.source, "source", op.value, "value")
+    if element_name(op.source) == "i1":
+        _verify_copy(op, "source", "loaded as")
+    else:
+        same_element(op.source, "source", op.value, "value")
     _rows(op)
 
 
@@ -105,7 +108,7 @@ MEMORY = (
             *_ROWS,
             Attribute("pad", "float", "what all other lanes hold; absent: they are unspecified", optional=True),
         ),
-        results=(Result("value", "tensor", "R * `pitch` elements"),),
+        results=(Result("value", "tensor", "R * `pitch` elements; i1 as i8"),),
         verify=_verify_load_rows,
     ),
     Op(

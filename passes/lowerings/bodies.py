@@ -40,7 +40,7 @@ _INT_OPS = {
     "arith.maxsi": arith.maxsi,
     "arith.minsi": arith.minsi,
 }
-_MASK_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori}
+_MASK_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori, "arith.xori": arith.xori}
 _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
     "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
@@ -68,7 +68,7 @@ def refusal(op: ir.Operation) -> str | None:
         wrong = next((kind for kind in operands if kind != "i32"), None)
     if wrong is None and op.name == "arith.cmpi" and _predicate(op) not in ("eq", "ne", *_BY_MAXIMUM):
         return f"kernels do not compute the comparison '{_predicate(op)}'"
-    if wrong is None and op.name in ("arith.select", "arith.constant"):
+    if wrong is None and op.name == "arith.select":
         wrong = next((kind for kind in results if kind == "i1"), None)
     return None if wrong is None else f"kernels do not compute '{op.name}' of {wrong}"
 

@@ -22,7 +22,7 @@ from mlir.dialects import arith, tensor
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, name_of, tile_type
+from ..builder import Builder, name_of, tile_type, up
 from ..diagnostics import emit_error
 from . import bodies
 
@@ -41,10 +41,7 @@ class Unsupported(Exception):
 def unsupported_reason(op: ir.Operation) -> str | None:
     """Why `Producers` cannot compute an op; None if it can."""
     if op.name == "arith.constant":
-        constant = constant_of(op)
-        if isinstance(constant, bool):
-            return "a constant of booleans"
-        return None if constant is not None else "a constant that is not one value throughout"
+        return None if constant_of(op) is not None else "a constant that is not one value throughout"
     if op.name in VIEWS:
         return _why_no_view(op)
     if op.name in ("tensor.empty", "linalg.fill"):
@@ -118,7 +115,7 @@ def width_of(element: ir.Type) -> int:
 def constant_of(op: ir.Operation) -> float | int | None:
     """The one value of a constant, scalar or splat; None if it varies."""
     value = op.attributes["value"]
-    if isinstance(value, (ir.FloatAttr, ir.IntegerAttr)):
+    if isinstance(value, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)):
         return value.value
     if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
         return value.get_splat_value().value
@@ -238,18 +235,32 @@ class Producers:
         if key not in self._splats:
             owner = value.owner
             if not isinstance(owner, ir.Block) and owner.name == "arith.constant":
-                scalar = self._scalar_constant(owner)
-                name = None
-            else:
-                name = self._name(value)
-                if key not in self._scalars:
-                    self._scalars[key] = self._scalar_of_row(value, access, f"row_{name}")
-                scalar = self._scalars[key]
-            self._splats[key] = self.b.splat(scalar, self.tile, f"{name}_tile" if name else None)
+                self._splats[key] = self._constant_tile(owner, self.tile)
+                return self._splats[key]
+            name = self._name(value)
+            if key not in self._scalars:
+                self._scalars[key] = self._scalar_of_row(value, access, f"row_{name}")
+            self._splats[key] = self.b.splat(self._scalars[key], self.tile, f"{name}_tile")
             if _is_boolean(value):
-                zeros = self.b.splat(self.b.f32(0.0), self.tile)
-                self._splats[key] = self.b.cmpf("UNE", self._splats[key], zeros, f"{name}_holds")
+                self._splats[key] = self._holds(self._splats[key], name)
         return self._splats[key]
+
+    def _holds(self, number: ir.Value, name: str | None) -> ir.Value:
+        """A mask of what is not 0."""
+        lanes = ir.RankedTensorType(number.type).get_dim_size(0)
+        return self.b.cmpf("UNE", number, self.b.splat(self.b.f32(0.0), lanes), f"{name}_holds")
+
+    def _without_gaps(self, rows: ir.Value, name: str | None) -> ir.Value:
+        """Runs that are shorter than the blocks of 32 bytes that they were loaded to, close together."""
+        runs, run, _ = self._runs
+        group = ir.RankedTensorType(rows.type).get_dim_size(0) // runs
+        types = [tile_type(runs * run, self.b.f32_type)]
+        take = TILE.classes["Take"]
+        return self.b.build(take, rows, results=types, group=group, start=0, count=run, name=name).value
+
+    def _constant_tile(self, op: ir.Operation, lanes: int) -> ir.Value:
+        tile = self.b.splat(self._scalar_constant(op), lanes)
+        return self._holds(tile, "condition") if _is_boolean(op.results[0]) else tile
 
     def _scalar_of_row(self, value: ir.Value, access: Access, name: str) -> ir.Value:
         """As `row_scalar`; of a boolean, 1 or 0."""
@@ -275,7 +286,7 @@ class Producers:
         if isinstance(owner, ir.Block):
             return self._load(value, access, column, count, pad)
         if owner.name == "arith.constant":
-            return self.b.splat(self._scalar_constant(owner), self._length(column))
+            return self._constant_tile(owner, self._length(column))
         reason = unsupported_reason(owner)
         if reason is not None:
             emit_error(owner, f"'{owner.name}' cannot be computed inside a kernel: {reason}")
@@ -293,7 +304,7 @@ class Producers:
         with _at(self.b, argument.location):
             if column is None and ir.RankedTensorType(raw.type).get_dim_size(0) > self.row_lanes:
                 raw = self._head(raw)
-            return self._widen(raw, self._name(argument), _is_boolean(argument))
+            return self._widen(raw, self._name(argument), _is_boolean(argument), column is not None)
 
     def _head(self, tile: ir.Value) -> ir.Value:
         element = ir.ShapedType(tile.type).element_type
@@ -313,9 +324,11 @@ class Producers:
             result = name if width_of(element) == 4 else f"{name}_raw"
             if column is not None and self._runs is not None:
                 runs, run, pitch = self._runs
+                lanes = up(run, _BLOCK_BYTES // width_of(element))
                 return b.build(
                     TILE.classes["LoadRows"], self.buffers[argument.arg_number], offset, b.index(runs),
-                    results=[tile_type(length, element)], row_length=run, gm_pitch=pitch, pitch=run, name=result,
+                    results=[tile_type(length // run * lanes, element)], row_length=run, gm_pitch=pitch, pitch=lanes,
+                    name=result,
                 ).value  # fmt: skip
             return b.build(
                 TILE.classes["Load"],
@@ -341,18 +354,21 @@ class Producers:
                 stride *= shape.get_dim_size(dim)
         return b.index(0) if offset is None else offset
 
-    def _widen(self, tile: ir.Value, name: str | None, boolean: bool = False) -> ir.Value:
+    def _widen(self, tile: ir.Value, name: str | None, boolean: bool = False, in_runs: bool = False) -> ir.Value:
         b, lanes = self.b, ir.RankedTensorType(tile.type).get_dim_size(0)
         if boolean:
             number = bodies.float_of_int(b, tile, name)
-            return b.cmpf("UNE", number, b.splat(b.f32(0.0), lanes), f"{name}_holds")
+            if in_runs and self._runs is not None and lanes > self._runs[0] * self._runs[1]:
+                number = self._without_gaps(number, name)
+            return self._holds(number, name)
         if str(ir.ShapedType(tile.type).element_type) not in bodies.ROUNDED:
             return tile
         return b.op(arith.extf, tile_type(lanes, b.f32_type), tile, name=name)
 
     def _scalar_constant(self, op: ir.Operation) -> ir.Value:
+        """A constant on the scalar unit; of a boolean, 1 or 0."""
         constant = constant_of(op)
-        if isinstance(constant, float):
+        if isinstance(constant, (float, bool)):
             return self.b.f32(constant)
         return self.b.i32(constant)
 
@@ -388,7 +404,7 @@ class Producers:
         """A value that a body takes from outside: a constant."""
         if column is not None:
             return self._splat(value, ())
-        return self.b.splat(self._scalar_constant(value.owner), self._length(column))
+        return self._constant_tile(value.owner, self._length(column))
 
 
 def _shows_input(op: ir.Operation) -> bool:
@@ -436,7 +452,8 @@ def _access_of_source(op: ir.Operation, access: Access) -> Access:
 
 
 def _is_boolean(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and str(ir.RankedTensorType(value.type).element_type) == "i1"
+    shaped = isinstance(value.type, ir.RankedTensorType)
+    return str(ir.RankedTensorType(value.type).element_type if shaped else value.type) == "i1"
 
 
 class _at:
