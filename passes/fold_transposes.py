@@ -20,7 +20,7 @@ from mlir import ir
 from jascend.dialect import ASCEND
 from jascend.dialect.libraries import LIBRARY
 
-from .registry import rewrite
+from .rewriting import rewrite
 
 
 @rewrite("ascend.library_call", pass_name="fold-transposes")
