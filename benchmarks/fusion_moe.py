@@ -3,10 +3,10 @@
     python benchmarks/fusion_moe.py [--tokens 1 64 4096] [--check]
 
 The graph is that of DeepSeek-V3: float32 logits of 256 experts in 8 groups of which 4 stay, k = 8, bfloat16 tokens of 7168,
-codes of int8 with a scale a row, in plain code after the routing. `fused` is what `ja.compile` makes of it. Beside it the
-same with our own kernels apart:
+codes of int8 with a scale a row, in plain code after the routing. `fused` is what `ja.compile` makes of it, `nothing fused`
+what it makes with `forbid=("raise-sampling", "fuse-moe")`. Beside them the best that our kernels do apart:
 
-  as written       gating; routing, which copies; a kernel that quantizes the copies: the routing to one expert
+  as written       gating; routing, which copies; a kernel that quantizes the copies: a routing of them to one expert
   tokens first     gating; a kernel that quantizes tokens, likewise; routing of codes and scales
   in the routing   gating; routing with quant_mode=1: what a graph needs that asks for it by name
 
@@ -59,8 +59,8 @@ class Launches:
     def __init__(self):
         self.reports = []
 
-    def __call__(self, function: Callable, *arrays):
-        report = ja.compile(function, *arrays).profile(*arrays)
+    def __call__(self, function: Callable, *arrays, forbid: Sequence[str] = ()):
+        report = ja.compile(function, *arrays, forbid=forbid).profile(*arrays)
         self.reports.append(report)
         return jax.tree.map(np.asarray, report.outputs)
 
@@ -83,6 +83,10 @@ class Launches:
 
 def fused(run, logits, bias, x):
     return run(moe, logits, bias, x)
+
+
+def nothing_fused(run, logits, bias, x):
+    return run(moe, logits, bias, x, forbid=("raise-sampling", "fuse-moe"))
 
 
 def as_written(run, logits, bias, x):
@@ -115,7 +119,8 @@ def quantize(rows, expert):
     return routed.expanded_x, routed.expanded_scale
 
 
-WAYS = {FUSED: fused, WRITTEN: as_written, "tokens first": tokens_first, "in the routing": in_the_routing}
+WAYS = {FUSED: fused, "nothing fused": nothing_fused, WRITTEN: as_written}
+WAYS |= {"tokens first": tokens_first, "in the routing": in_the_routing}
 
 
 def measured(tokens: int) -> dict[str, Launches]:
