@@ -62,14 +62,13 @@ def is_unified_buffer(value: ir.Value) -> bool:
 
 def accesses(op: ir.Operation) -> list[Access]:
     """What an op of `ascendc` touches, operand by operand."""
-    definition = ASCENDC.by_name[op.name]
-    found = []
-    for operand in definition.operands:
-        value = getattr(op.opview, operand.name) if operand.role else None
+    view, found = op.opview, []
+    for operand in ASCENDC.by_name[op.name].operands:
+        value = getattr(view, operand.name) if operand.role else None
         if value is None:
             continue
-        touched = operand.touched(op.opview) if operand.touched else None
-        access = replace(_access(value, operand.role in ("out", "inout"), touched), operand=operand.name)
+        touched = operand.touched(view) if operand.touched else None
+        access = _access(value, operand.role in ("out", "inout"), touched, operand.name)
         found.append(access)
         if operand.role == "inout":
             found.append(replace(access, writes=False))
@@ -90,15 +89,15 @@ def may_coincide(op: ir.Operation, operand: str) -> bool:
 
 def root_of(value: ir.Value) -> ir.Value:
     """The buffer or global memory that a value is a view of."""
-    while not isinstance(value.owner, ir.Block) and (value.owner.name == VIEW or value.owner.name == "memref.cast"):
-        value = value.owner.operands[0]
+    while not isinstance(owner := value.owner, ir.Block) and owner.name in (VIEW, "memref.cast"):
+        value = owner.operands[0]
     return value
 
 
-def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
+def _access(value: ir.Value, writes: bool, touched: int | None, operand: str) -> Access:
     root = root_of(value)
     if not is_unified_buffer(root):
-        return Access(root, 0, 1, writes)
+        return Access(root, 0, 1, writes, operand=operand)
     start, turn, known = 0, None, True
     end = buffer_bytes(value) if touched is None else touched
     while value != root:
@@ -113,7 +112,7 @@ def _access(value: ir.Value, writes: bool, touched: int | None) -> Access:
         else:  # anywhere in what it is a view of
             start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
         value = view.buffer
-    return Access(root, start, end, writes, turn, known)
+    return Access(root, start, end, writes, turn, known, operand)
 
 
 def _turn(view, element: ir.Type) -> Turn | None:

@@ -126,6 +126,9 @@ class _Synchroniser(Program):
         while index < len(items):
             item = items[index]
             before[item] = state
+            if type(item) is Item:
+                index += 1
+                continue
             try:
                 state = self.step(item, state)
                 index += 1
@@ -306,7 +309,7 @@ class _Synchroniser(Program):
     def write(self) -> None:
         """Creates the ops of the synchronisation that was added."""
         following: dict[Block, Item] = {}
-        for item in reversed(list(self.items())):
+        for item in reversed(self.items()):
             if item.op is None:
                 with ir.InsertionPoint(following[item.block].op):
                     item.op = _build(item)
@@ -314,7 +317,7 @@ class _Synchroniser(Program):
 
     def counts(self) -> tuple[int, int]:
         """How many flags and how many barriers."""
-        items = list(self.items())
+        items = self.items()
         flags = sum(isinstance(item, Flag) and item is item.pair.set for item in items)
         return flags, sum(isinstance(item, Barrier) and item.op.name == "ascendc.pipe_barrier" for item in items)
 

@@ -15,7 +15,6 @@ loop, in the one before, or earlier; the back edge moves them on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import or_
@@ -296,8 +295,6 @@ class Program:
     def step(self, item: Item, state: State) -> State:
         """The state after an item. Raises `Unordered`."""
         kind = type(item)
-        if kind is Item:
-            return state
         if kind is Instruction:
             earlier = state[item.pipe] & item.conflicts
             if earlier:
@@ -310,12 +307,16 @@ class Program:
             return _replaced(state, pipe, state[pipe] & ~self.of_pipe[pipe])
         if kind is Flag:
             return self._wait(item, state) if item.is_wait else state
-        return self._control(item, state)
+        if kind is Control:
+            return self._control(item, state)
+        return state
 
     def walk(self, block: Block, state: State) -> State:
+        before = self.before
         for item in block.items:
-            self.before[item] = state
-            state = self.step(item, state)
+            before[item] = state
+            if type(item) is not Item:
+                state = self.step(item, state)
         self.before[block] = state
         return state
 
@@ -389,13 +390,19 @@ class Program:
 
     # -- finding one's way --------------------------------------------------------------------------------------
 
-    def items(self, block: Block | None = None) -> Iterator[Item]:
+    def items(self) -> list[Item]:
         """All items, in program order."""
-        for item in (block or self.body).items:
-            yield item
-            if isinstance(item, Control):
-                for inner in item.blocks:
-                    yield from self.items(inner)
+        found: list[Item] = []
+
+        def visit(block: Block) -> None:
+            for item in block.items:
+                found.append(item)
+                if type(item) is Control:
+                    for inner in item.blocks:
+                        visit(inner)
+
+        visit(self.body)
+        return found
 
 
 def joined(a: State, b: State) -> State:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import gc
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
@@ -109,6 +111,19 @@ class Compiled:
     remarks: Remarks = field(default_factory=Remarks)
 
 
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """The passes leave few cycles behind, and a full collection goes through all that JAX keeps: 0.1 s, now and then."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_no_collections()
 def compile_module(
     module: ir.Module,
     target: Target,

@@ -16,7 +16,7 @@ from mlir import ir
 from jascend.dialect.ascendc import buffer_bytes, buffer_length
 from jascend.dialect.elements import element_name, type_name
 from jascend.passes.ascendc_ops.cores import ALL_CORES, PARTS, WORKSPACE
-from jascend.passes.builder import COMMENT, name_of
+from jascend.passes.builder import COMMENT, name_of, named
 from jascend.passes.diagnostics import PassFailure, emit_error, resolve
 from jascend.passes.lower_to_tile import SUMMARY
 
@@ -99,6 +99,7 @@ class Emitter:
         self.values: dict[ir.Value, Expr] = {}
         self.scopes: list[set[str]] = [set(_RESERVED)]
         self.constants: dict[str, int] = {}
+        self.location: ir.Location | None = None  # of the last call, and its line of Python
         self.position = None
         self.uses_neg_inf = False
         self.parameters: list[Parameter] = []
@@ -226,24 +227,28 @@ class Emitter:
         self.depth -= 1
 
     def operation(self, op: ir.Operation) -> None:
-        if op.name in ("ascendc.local_tensor", "func.return"):
+        name = op.name
+        if name in ("ascendc.local_tensor", "func.return"):
             return
         if COMMENT in op.attributes:
             if self.lines and not self.lines[-1].endswith("{"):
                 self.put("")
             self.put(f"// {_plain(op.attributes[COMMENT].value)}")
-        if op.name in CALLS:
-            if not op.name.endswith(("_flag", "_barrier")):
+        if name in CALLS:
+            if not name.endswith(("_flag", "_barrier")):
                 self.show_source(op)
-            CALLS[op.name](self, op)
-        elif op.name in _CONTROL_FLOW:
-            _CONTROL_FLOW[op.name](self, op)
+            CALLS[name](self, op)
+        elif name in _CONTROL_FLOW:
+            _CONTROL_FLOW[name](self, op)
         else:
             self.scalar(op)
 
     def show_source(self, op: ir.Operation) -> None:
         """The line of Python, where it changes."""
-        position = resolve(op.location)
+        location = named(None, op.location)
+        if self.location is not None and location == self.location:
+            return
+        self.location, position = location, resolve(location)
         if position.line and (position.file, position.line) != self.position:
             self.position = (position.file, position.line)
             self.put(f"// {_plain(PurePath(position.file).name)}:{position.line}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 import textwrap
 from dataclasses import dataclass
 
 
+@functools.cache
 def camel(name: str) -> str:
     """`row_offset` as the API's style has it: `rowOffset`."""
     first, *rest = [part for part in re.split(r"[^0-9A-Za-z]+", name) if part] or ["value"]
