@@ -183,6 +183,52 @@ def test_agrees_with_the_fallback(attributes, some, seed):
     check({"x": x, "expert_idx": ids}, expert_num=8, **dict(attributes))
 
 
+@st.composite
+def routings(draw):
+    """A routing of any kind that a product takes: operands, attributes, the product, cores."""
+    target = draw(st.sampled_from(["ascend910b", "ascend950"]))
+    slots = draw(st.sampled_from([1, 2, 3, 8, 9, 40]))
+    most = 1700 if draw(st.booleans()) else 60  # pairs: cores meet, or each orders all of them
+    tokens = draw(st.integers(0, most // slots))
+    kind = draw(st.sampled_from([0, 1, 2]))
+    experts = draw(st.sampled_from([1, 2, 7, 64, 300, 511, 512, 1100, 5120] + [10240] * (kind < 2)))
+    first = draw(st.integers(0, experts - 1)) if draw(st.booleans()) else 0
+    end = draw(st.integers(first + 1, experts)) if draw(st.booleans()) else experts
+    attributes = {
+        "expert_num": experts, "expert_tokens_num_type": kind, "row_idx_type": draw(st.integers(0, 1)),
+        "active_expert_range": (first, end), "quant_mode": draw(st.sampled_from([-1, 0, 1])),
+    }  # fmt: skip
+    padded = tokens and target == "ascend910b" and experts <= 300 and draw(st.booleans())
+    if padded:
+        attributes |= {"drop_pad_mode": 1, "expert_capacity": draw(st.integers(1, tokens)), "row_idx_type": 0}
+        attributes |= {"active_expert_range": (0, experts), "expert_tokens_num_type": 1}
+    elif target == "ascend910b" and draw(st.booleans()):
+        attributes["active_num"] = draw(st.integers(0, tokens * slots + 1))
+    size = draw(st.sampled_from([0, 1, 3, 31, 130, 257, 1001] + ([] if padded else [5003])))
+    dtype = draw(st.sampled_from([F32, BF16, np.float16]))
+    operands = routing(tokens, slots, size, experts, dtype, draw(st.integers(0, 2**32 - 1)))
+    near = draw(st.sampled_from([experts, min(experts, 3)]))  # many ties
+    operands["expert_idx"] = np.where(operands["expert_idx"] < experts, operands["expert_idx"] % near + first, -1)
+    operands["expert_idx"] = operands["expert_idx"].astype(np.int32)
+    if attributes["quant_mode"] == 0:
+        operands |= {"scale": np.array([2.5], F32), "offset": np.array([-1.25], F32)}
+    elif attributes["quant_mode"] == 1 and (end - first) * size < 1 << 20 and draw(st.booleans()):
+        active = attributes["active_expert_range"]
+        operands["scale"] = smooth(active[1] - active[0], size)
+    elif attributes["quant_mode"] == -1 and draw(st.booleans()):
+        operands["scale"] = np.arange(tokens, dtype=F32)
+    return operands, attributes, target, draw(st.sampled_from([1, 2, 7, 48]))
+
+
+@pytest.mark.long
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(routings())
+def test_any_routing_agrees_with_the_fallback(case):
+    """And the same bits whatever the cores."""
+    operands, attributes, target, cores = case
+    check(operands, target, cores, **attributes)
+
+
 # -- codes ------------------------------------------------------------------------------------------------------------
 
 

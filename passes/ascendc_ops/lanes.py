@@ -78,7 +78,8 @@ def broadcast(low: Lowering, op: ir.Operation) -> None:
     value, x = view.value, low.of(view.x)
     count, bytes_ = length_of(view.x), element_bytes_of(x)
     block = _BLOCK // bytes_
-    whole = any(not _folds(use.owner, use.operand_number) for use in value.uses)
+    # A tile that a loop hands over has its place already, and no use any more.
+    whole = value in low.buffers or any(not _folds(use.owner, use.operand_number) for use in value.uses)
     eights = -(-count // _BRCB) * _BRCB
     if eights == count and whole and view.width == block:
         blocks = low.result(op)

@@ -36,7 +36,7 @@ FILL = {"expanded_row_idx": -1}
 CANDIDATES = tuple(
     Candidate(tile, lanes, load_ahead)
     for load_ahead in (True, False)
-    for tile, lanes in ((32768, 2048), (24576, 1024), (16384, 1024), (4096, 512))
+    for tile, lanes in ((32768, 2048), (32768, 512), (24576, 1024), (16384, 1024), (4096, 512))
 )  # bytes of the rows at hand, and lanes of a block of pairs
 
 _NO_QUANTIZATION = -1
@@ -134,7 +134,7 @@ class Routing:
         s, op = self.shape, self.op
         self.sources: list[Rows] = []
         self.targets: list[Rows] = []
-        self.made, self.in_parts, self.batch = None, False, 1
+        self.made, self.in_parts, self.batch, self.pairs = None, False, 1, 0
         if op.quant_mode == _NO_QUANTIZATION:
             self.plan_copies()
         elif s.size and op.quant_mode in GROUPINGS:
@@ -143,9 +143,8 @@ class Routing:
             self.plan_quantization()
         self.pair_rows = None
         if self.sources or self.scattered:
-            each_pair = any(rows.by == "expert" for rows in self.sources)
             limit = s.limit if self.scattered else 0
-            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch, limit=limit, each_pair=each_pair)
+            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch, limit=limit, pairs=self.pairs)
         self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
 
     def memory(self, value: ir.Value) -> ir.Value:
@@ -208,9 +207,13 @@ class Routing:
         self.sources.append(Rows(self.x, size, columns, pitch, pad))
         self.targets.append(Rows(outputs["expanded_x"], size, columns, pitch))
         by_expert = op.scale is not None and ir.RankedTensorType(op.scale.type).get_dim_size(0) > 1
-        if not self.in_parts:
-            rows = self.at_once(self.site.candidate.tile // 4 // pitch)
-            self.batch = min(rows, _PAIRS) if by_expert else rows
+        rows = 1 if self.in_parts else self.site.candidate.tile // 4 // pitch
+        if by_expert:
+            # As many as a token has active ones, if experts are alike.
+            active = -(-self.shape.slots * self.shape.experts // self.shape.all_experts)
+            self.pairs = max(1, min(rows, active, _PAIRS))
+        else:
+            self.batch = self.at_once(rows)
         if op.quant_mode not in _DYNAMIC:
             scale, offset = (None if value is None else self.memory(value) for value in (op.scale, op.offset))
             self.made = Static(b, code, scale=scale, offset=offset, most=largest)
@@ -225,8 +228,9 @@ class Routing:
                 row = self.t.load(rows.memory, self.zero, b.index(size), pitch, "smooth", pad=pad)
                 smooth = self.t.repeat(row, self.batch, "smooth_rows")
         self.made = Dynamic(
-            b, code, largest, self.batch, pitch, smooth=smooth, by_expert=by_expert, inverse=op.quant_mode == _INVERSE
-        )
+            b, code, largest, self.pairs or self.batch, pitch, smooth=smooth, by_expert=by_expert,
+            inverse=op.quant_mode == _INVERSE,
+        )  # fmt: skip
 
     # -- every core for itself ----------------------------------------------------------------------------------------
 

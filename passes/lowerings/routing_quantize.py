@@ -77,8 +77,8 @@ class Dynamic:
     """A row, times another one where there is one, over its scale: its largest magnitude over `most`; and that scale.
     With `inverse` both quotients are products with the inverse instead.
 
-    Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`,
-    rows come in a tile each, and as many behind them to multiply them with. The insertion point at construction is that
+    Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`, it is
+    one row, and behind it come as many as it is multiplied with, a tile each. The insertion point at construction is that
     of the tiles it needs throughout."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Dynamic:
         self.smooth, self.by_expert, self.inverse = smooth, by_expert, inverse
         self.lanes = up(rows, _COMPARED)
         self.most = most
-        self.divisors = b.splat(b.f32(most), max(self.lanes, rows * SCALE_LANES), "largest_codes")
+        self.divisors = b.splat(b.f32(most), self.lanes, "largest_codes")
 
     def __call__(self, *tiles: ir.Value) -> list[ir.Value]:
         value = self.value(*tiles)
@@ -99,14 +99,12 @@ class Dynamic:
     def value(self, *tiles: ir.Value) -> ir.Value:
         """The rows as they are to be quantized."""
         b = self.b
-        rows = [_as_f32(b, x) for x in tiles[: self.rows if self.by_expert else 1]]
-        if not self.by_expert:
+        x = _as_f32(b, tiles[0])
+        if not self.by_expert or self.rows == 1:
             smooth = self.smooth if len(tiles) == 1 else tiles[1]
-            return rows[0] if smooth is None else b.op(arith.mulf, rows[0], smooth, name="smoothed")
-        if self.rows == 1:
-            return b.op(arith.mulf, rows[0], tiles[1], name="smoothed")
+            return x if smooth is None else b.op(arith.mulf, x, smooth, name="smoothed")
         value = tensor.empty([self.rows * self.pitch], b.f32_type, loc=b.loc("smoothed"))
-        for i, (x, smooth) in enumerate(zip(rows, tiles[self.rows :])):
+        for i, smooth in enumerate(tiles[1:]):
             product = b.op(arith.mulf, x, smooth, name="product")
             value = with_slice(b, value, product, i * self.pitch, "smoothed")
         return value
@@ -115,12 +113,10 @@ class Dynamic:
         return self.b.op(math.absf, value, name="magnitudes")
 
     def scale(self, magnitudes: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The scale of every row, a block each; and what to divide or multiply the row by, a lane each."""
+        """The scale of every row, a block each, and zeros; and what to divide or multiply the row by, a lane each."""
         b, t, rows = self.b, self.t, self.rows
-        largest = self.largest(magnitudes)
-        blocks = rows * SCALE_LANES
-        each = t.make("Broadcast", t.head(largest, rows), length=blocks, name="largest_blocks", width=SCALE_LANES)
-        scales, scale = self.of_largest(each, "scales"), self.of_largest(largest, "scale")
+        scale = self.of_largest(self.largest(magnitudes), "scale")
+        scales = t.broadcast(t.head(scale, up(rows, SCALE_LANES)), SCALE_LANES, "scales")
         is_scale = b.cmpf("OGT", scale, t.splat(0.0, scale), "is_scale")
         if not self.inverse:
             return scales, t.head(b.select(is_scale, scale, t.splat(_HUGE, scale), "divisor"), rows)
@@ -130,7 +126,7 @@ class Dynamic:
     def of_largest(self, largest: ir.Value, name: str) -> ir.Value:
         if self.inverse:
             return self.b.op(arith.mulf, largest, self.t.splat(1 / self.most, largest), name=name)
-        return self.b.op(arith.divf, largest, self.t.head(self.divisors, length_of(largest)), name=name)
+        return self.b.op(arith.divf, largest, self.divisors, name=name)
 
     def largest(self, magnitudes: ir.Value) -> ir.Value:
         """The largest of each row; 0 in other lanes."""

@@ -3,7 +3,7 @@
 Of a block of pairs only those with a place are kept, in their order, and with them where the pairs of each group of
 neighbouring tokens start. Groups without such a pair are not read. A group's rows are loaded while those of the one
 before are written; where something is made of them, they are loaded while that is made of the rows before, and written
-after that. What depends on the expert too is made for every pair.
+after that. What depends on the expert too is made for every pair: of some pairs of a token at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rows:
     Attributes:
       memory: where they are.
       length: elements of a row.
-      columns: how many of them are moved at a time; where that is not all of them, the last part of a row may be shorter.
+      columns: how many of them are moved at a time, of a last part of a row perhaps fewer.
       pitch: elements from one row to the next in the unified buffer.
       pad: what fills up the pitch of rows that are read; None leaves it open.
       by: "token" or "expert", of which there is a row for each; or "all", which have only one.
@@ -72,10 +72,10 @@ class Kept:
       place: of each of them.
       lane: in the block.
       count: how many they are.
-      units: how many groups of tokens they are from; or of pairs, where rows are made for every pair.
-      group: the number of each such group; None where there are none.
+      units: how many groups of tokens they are from; or, where rows are made for every pair, of pairs of a token.
+      group: the number of each such group.
       start: which pair is the first one of each group; one entry more than there are groups.
-      token: of each pair, counted from the first one of the block; None where a group is one token.
+      token: of each pair, counted from the first one of the block; None where a group has only one.
       expert: of each pair; None where nothing depends on it.
     """
 
@@ -83,8 +83,8 @@ class Kept:
     lane: ir.Value
     count: ir.Value
     units: ir.Value
-    group: ir.Value | None
-    start: ir.Value | None
+    group: ir.Value
+    start: ir.Value
     token: ir.Value | None
     expert: ir.Value | None
 
@@ -92,24 +92,31 @@ class Kept:
 class PairRows:
     """Builds the copies. The insertion point at construction is that of the tiles it needs throughout.
 
-    Rows of `batch` tokens are read at a time, or with `each_pair` those of as many pairs. Those of pairs whose place is
-    `limit` or more are not written; 0 is no limit."""
+    Rows of `batch` tokens are read at a time; or with `pairs` that of one token, for at most so many of its pairs. Rows
+    of pairs whose place is `limit` or more are not written; 0 is no limit."""
 
-    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, *, batch: int, limit: int, each_pair: bool):
+    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, *, batch: int, limit: int, pairs: int):
         self.b, self.t, self.shape, self.lane = b, Ops(b), shape, lane
-        self.batch, self.limit, self.each_pair = batch, limit, each_pair
+        self.batch, self.limit, self.pairs = batch, limit, pairs
+        self.groups = -(-shape.slots // pairs) if pairs else 1  # of a token
         t = self.t
         self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
         half = b.op(arith.addf, self.number, t.splat(0.5, self.number), name="lane_number_and_half")
 
-        def share(lanes: int, name: str) -> ir.Value:
-            return t.to_i32(b.op(arith.mulf, half, t.splat(1 / lanes, half), name=name), name)
+        def share(of: ir.Value, lanes: int, name: str) -> ir.Value:
+            return t.to_i32(b.op(arith.mulf, of, t.splat(1 / lanes, of), name=name), name)
 
-        self.token = share(shape.slots, "token_of_lane")
-        if each_pair:
-            return
-        self.group = self.token if batch == 1 else share(shape.slots * batch, "group_of_lane")
+        self.token = share(half, shape.slots, "token_of_lane")
+        if self.groups == 1:
+            self.group = self.token if batch == 1 else share(half, shape.slots * batch, "group_of_lane")
+        elif shape.slots % pairs == 0:
+            self.group = share(half, pairs, "group_of_lane")
+        else:
+            first = b.op(arith.muli, self.token, t.splat(shape.slots, lane), name="first_lane")
+            slot = b.op(arith.subf, half, t.to_f32(first, "first_lane"), name="slot_and_half")
+            group = b.op(arith.muli, self.token, t.splat(self.groups, lane), name="first_group")
+            self.group = b.op(arith.addi, group, share(slot, pairs, "group_of_token"), name="group_of_lane")
         before = b.op(arith.subi, lane, t.splat(1, lane), name="lane_before")
         # The first lane is compared with the last one, which is never a pair.
         first = b.cmpi("eq", lane, t.splat(0, lane), "is_first_lane")
@@ -120,12 +127,8 @@ class PairRows:
         b, t = self.b, self.t
         places, count = t.compress(place, mask, "kept_places")
         lanes, _ = t.compress(self.lane, mask, "kept_lanes", readable=True)
-        token = t.compress(self.token, mask, "kept_tokens")[0] if self.batch > 1 or self.each_pair else None
-        if self.each_pair:
-            experts, _ = t.compress(t.to_i32(expert, "expert_number"), mask, "kept_experts")
-            more = b.op(arith.addi, count, b.index(self.batch - 1))
-            units = b.op(arith.divsi, more, b.index(self.batch), name="units")
-            return Kept(places, lanes, count, units, None, None, token, experts)
+        token = t.compress(self.token, mask, "kept_tokens")[0] if self.batch > 1 else None
+        experts = t.compress(t.to_i32(expert, "expert_number"), mask, "kept_experts")[0] if self.pairs else None
         group, _ = t.compress(self.group, mask, "kept_groups", readable=True)
         # Behind the last pair there is another group.
         is_pair = b.cmpf("OLT", self.number, b.splat(t.f32_of(count, "kept"), self.shape.lanes), "is_kept")
@@ -135,7 +138,7 @@ class PairRows:
         start, entries = t.compress(self.lane, starts, "starts")
         groups, _ = t.compress(group, starts, "groups")
         units = b.op(arith.subi, entries, b.index(1), name="units")
-        return Kept(places, lanes, count, units, groups, start, token, None)
+        return Kept(places, lanes, count, units, groups, start, token, experts)
 
     # -- all units of a block -----------------------------------------------------------------------------------------
 
@@ -167,18 +170,12 @@ class PairRows:
         part: ir.Value | None = None, also: Callable | None = None,
     ) -> None:  # fmt: skip
         """Writes what `made(*tiles)` makes of the rows: tiles, for as many targets; or of the part of them with that
-        number. With `each_pair` there is a tile for each pair of a unit, first all of the first source."""
+        number. Of rows that depend on the expert there is a tile for each pair of a unit."""
         b = self.b
-        end = kept.count if self.each_pair else kept.units
-        last = b.op(arith.subi, end, b.index(1), name="last")
+        last = b.op(arith.subi, kept.units, b.index(1), name="last")
 
         def read(unit):
-            numbers = [unit]
-            if self.each_pair:
-                first = b.op(arith.muli, unit, b.index(self.batch), name="first_pair")
-                numbers = [b.op(arith.addi, first, b.index(i)) for i in range(self.batch)]
-            numbers = [b.op(arith.minsi, number, last, name="number_ahead") for number in numbers]
-            return [self.read(rows, kept, at, first_token, part, None) for rows in sources for at in numbers]
+            return self.read_all(sources, kept, b.op(arith.minsi, unit, last, name="number_ahead"), first_token, part)
 
         def ahead(tiles):
             """What is written in the next iteration."""
@@ -212,7 +209,7 @@ class PairRows:
 
         def of_unit(number):
             def values(part):
-                return made.value(*(self.read(rows, kept, number, first_token, part, None) for rows in sources))
+                return made.value(*self.read_all(sources, kept, number, first_token, part))
 
             scales, divisor = [], None
             if len(targets) > 1:
@@ -240,13 +237,29 @@ class PairRows:
         self.each_unit(kept, [], of_unit)
 
     def each_unit(self, kept: Kept, tiles: Sequence[ir.Value], body: Callable) -> None:
-        about = "The pairs, one by one." if self.each_pair else "The tokens that have a place, some at a time."
+        which = "pairs of each token" if self.pairs else "tokens that have a place"
+        about = f"The {which}, some at a time."
         self.b.for_(
             self.b.index(0), kept.units, self.b.index(1), [("rows", tile) for tile in tiles], body,
             induction="number", about=about,
         )  # fmt: skip
 
     # -- one unit -----------------------------------------------------------------------------------------------------
+
+    def read_all(self, sources: Sequence[Rows], kept: Kept, unit, first_token, part) -> list[ir.Value]:
+        """The rows of a unit; of those that depend on the expert, one for each pair."""
+        b, t, tiles = self.b, self.t, []
+        for rows in sources:
+            if rows.by != "expert":
+                tiles.append(self.read(rows, kept, unit, first_token, part, None))
+                continue
+            first = t.index_at(kept.start, unit, "first_pair")
+            last = b.op(arith.subi, kept.count, b.index(1), name="last_pair")
+            for i in range(self.pairs):
+                pair = b.op(arith.minsi, b.op(arith.addi, first, b.index(i)), last, name="pair_ahead")
+                start = self.start_of(rows, t.index_at(kept.expert, pair, "expert"), part, "source")
+                tiles.append(t.load(rows.memory, start, self.columns(rows, part), rows.pitch, "row", pad=rows.pad))
+        return tiles
 
     def read(self, rows: Rows, kept: Kept, unit, first_token, part, valid) -> ir.Value:
         """The rows of a unit, of tokens from its first one on; of nothing where `valid` is given and does not hold."""
@@ -257,15 +270,13 @@ class PairRows:
 
         if rows.by == "all":
             row = b.index(0)
-        elif rows.by == "expert":
-            row = t.index_at(kept.expert, unit, "expert")
         else:
-            row = t.index_at(kept.token if self.each_pair else kept.group, unit, "unit")
-            row = self.first_of(row, first_token) if self.batch > 1 and not self.each_pair else b.op(
-                arith.addi, first_token, row, name="token"
-            )  # fmt: skip
+            row = t.index_at(kept.group, unit, "unit")
+            if self.groups > 1:
+                row = b.op(arith.divsi, row, b.index(self.groups), name="token_of_block")
+            row = self.first_of(row, first_token) if self.batch > 1 else t.plus(first_token, row, "token")
         offset = self.start_of(rows, row, part, "source")
-        if self.batch == 1 or self.each_pair:
+        if self.batch == 1:
             return t.load(rows.memory, offset, if_valid(self.columns(rows, part)), rows.pitch, "row", pad=rows.pad)
         return t.make(
             "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch,
@@ -297,18 +308,14 @@ class PairRows:
         return b.op(arith.minsi, left, b.index(rows.columns), name="columns_here")
 
     def write(self, kept: Kept, number, first_token, outputs: Sequence, part, also) -> None:
-        """Writes tiles, of a row for each token of the unit, for all pairs of it."""
+        """Writes tiles, of a row for each token or pair of the unit, for all pairs of it."""
         b, t = self.b, self.t
-        if self.each_pair:
-            first = start = b.op(arith.muli, number, b.index(self.batch), name="first_pair")
-            end = b.op(arith.minsi, b.op(arith.addi, first, b.index(self.batch)), kept.count, name="end_pair")
-        else:
-            start = None
-            if self.batch > 1:
-                start = self.first_of(t.index_at(kept.group, number, "group"), first_token)
-                start = b.op(arith.subi, start, first_token, name="first_of_block")
-            first = t.index_at(kept.start, number, "first_pair")
-            end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
+        first = t.index_at(kept.start, number, "first_pair")
+        end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
+        start = first if self.pairs > 1 else None
+        if self.batch > 1:
+            start = self.first_of(t.index_at(kept.group, number, "group"), first_token)
+            start = b.op(arith.subi, start, first_token, name="first_of_block")
         b.for_(
             first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, part, also),
             induction="pair", about="Once for each of their pairs.",
@@ -320,8 +327,8 @@ class PairRows:
 
         def copy():
             row = None
-            if self.batch > 1:
-                at = pair if self.each_pair else t.index_at(kept.token, pair, "token")
+            if start is not None:
+                at = pair if self.pairs else t.index_at(kept.token, pair, "token")
                 row = b.op(arith.subi, at, start, name="row_of_unit")
             for tile, rows in outputs:
                 offset = self.start_of(rows, place, part, "target")
