@@ -93,3 +93,29 @@ func.func private @codes(%x: tensor<96x2048xbf16>, %ids: tensor<96x2xi32>) -> (t
   } : (tensor<96x2048xbf16>, tensor<96x2xi32>) -> (tensor<192x2048xi8>, tensor<192xi32>, tensor<192xf32>)
   return %0#0, %0#1, %0#2 : tensor<192x2048xi8>, tensor<192xi32>, tensor<192xf32>
 }
+
+// -----
+
+// Groups of 32: the bits of bfloat16 magnitudes, as whole numbers, have the largest one of each group, four blocks of eight lanes
+// on top of each other. From its bits comes the power of two, the inverse of which all values of the group are multiplied with.
+// CHECK-LABEL: func.func private @groups(
+// CHECK-SAME:      %[[X:.*]]: memref<?x1024xbf16, "gm">, %{{.*}}: memref<?x2xi32, "gm">, %[[ROWS:.*]]: memref<?x1024xf8E4M3FN, "gm">, %{{.*}}: memref<?xi32, "gm">, %[[SCALES:.*]]: memref<?x32xf8E8M0FNU, "gm">)
+// CHECK:         %[[ROW:.*]] = "tile.load_rows"(%[[X]],
+// CHECK:         arith.bitcast %[[ROW]] : tensor<8192xbf16> to tensor<8192xi16>
+// CHECK-COUNT-4: "tile.take"({{.*}}) {count = 8 : i64, group = 32 : i64
+// CHECK:         "tile.reduce"({{.*}}) {group = 8 : i64, kind = "max"} : (tensor<2048xf32>) -> tensor<256xf32>
+// CHECK:         "tile.quantize"({{.*}}) {ascend.ahead} : (tensor<256xf32>) -> tensor<256xf8E8M0FNU>
+// CHECK:         "tile.broadcast"({{.*}}) {width = 32 : i64}
+// CHECK:         "tile.quantize"({{.*}}) {ascend.ahead} : (tensor<8192xf32>) -> tensor<8192xf8E4M3FN>
+// CHECK:         scf.for
+// CHECK:             "tile.store"(%{{.*}}, %[[ROWS]],
+// CHECK:             tensor.extract_slice %{{.*}} : tensor<256xf8E8M0FNU> to tensor<32xf8E8M0FNU>
+// CHECK:             "tile.store"(%{{.*}}, %[[SCALES]],
+func.func private @groups(%x: tensor<96x1024xbf16>, %ids: tensor<96x2xi32>) -> (tensor<192x1024xf8E4M3FN>, tensor<192xi32>, tensor<192x32xf8E8M0FNU>) attributes {ascend.kernel} {
+  %0:3 = "ascend.moe_init_routing"(%x, %ids) {
+    active_expert_range = array<i32: 0, 8>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 8 : i64, expert_tokens_num_flag = false, expert_tokens_num_type = 1 : i64, quant_mode = 3 : i64,
+    row_idx_type = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 1>
+  } : (tensor<96x1024xbf16>, tensor<96x2xi32>) -> (tensor<192x1024xf8E4M3FN>, tensor<192xi32>, tensor<192x32xf8E8M0FNU>)
+  return %0#0, %0#1, %0#2 : tensor<192x1024xf8E4M3FN>, tensor<192xi32>, tensor<192x32xf8E8M0FNU>
+}
