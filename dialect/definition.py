@@ -108,6 +108,10 @@ class Op:
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     @cached_property
+    def attribute_names(self) -> frozenset[str]:
+        return frozenset(attribute.name for attribute in self.attributes)
+
+    @cached_property
     def segmented(self) -> bool:
         """Whether the op carries `operandSegmentSizes`: with an optional operand, positions alone do not tell."""
         return any(operand.optional for operand in self.operands)
@@ -298,10 +302,9 @@ def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = 
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)
         raise TypeError(f"{cls.OPERATION_NAME} takes {len(definition.operands)} operands ({expected}), got {len(operands)}")
-    known = {attribute.name for attribute in definition.attributes}
-    unknown = set(attributes) - known
-    if unknown:
-        raise TypeError(f"{cls.OPERATION_NAME} has no attribute {', '.join(sorted(unknown))}; it has {sorted(known)}")
+    if not definition.attribute_names.issuperset(attributes):
+        known, unknown = sorted(definition.attribute_names), sorted(set(attributes) - definition.attribute_names)
+        raise TypeError(f"{cls.OPERATION_NAME} has no attribute {', '.join(unknown)}; it has {known}")
     named = {name: _attribute(value) for name, value in attributes.items() if value is not None}
     if definition.segmented:
         named["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(value is not None) for value in operands])

@@ -81,6 +81,16 @@ class InsertSync:
             remarks.add(kernel.operation, "analysis", f"{flags} flags and {barriers} barriers")
 
 
+class _Trial(dict):
+    """States that a trial has found; where it has not been, those from before it."""
+
+    def __init__(self, before: dict[Item | Block, State]):
+        self.earlier = before
+
+    def __missing__(self, item: Item | Block) -> State:
+        return self.earlier[item]
+
+
 class _Resume(Exception):
     """Synchronisation was added: the walk goes on from an item, with the state that it was met with."""
 
@@ -246,7 +256,8 @@ class _Synchroniser(Program):
             item.block.items.remove(item)
         if loop is not None:
             loop.primed.remove(sync.pair)
-        before, primed = self.before.copy(), self.primed.copy()
+        before, primed = self.before, self.primed.copy()
+        self.before = _Trial(before)
         try:
             if last is None:
                 self.walk(self.body, self.start())
@@ -258,6 +269,9 @@ class _Synchroniser(Program):
                 item.block.items.insert(index, item)
             if loop is not None:
                 loop.primed.append(sync.pair)
+        else:
+            before.update(self.before)
+            self.before = before
 
     def _settle(self, block: Block, index: int, state: State) -> None:
         """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""

@@ -10,6 +10,7 @@ from mlir import ir
 import jascend.dialect
 from jascend.dialect import DIALECTS, definition
 from jascend.dialect.definition import Attribute, Dialect, Op, Operand, Result
+from jascend.dialect.elements import type_name
 
 ROOT = Path(__file__).parent.parent
 
@@ -125,3 +126,25 @@ def test_a_dialect_of_one_s_own():
 def test_no_jax():
     code = "import sys, jascend.dialect; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_verification_of_some_ops_only():
+    with jascend.dialect.make_context() as context:
+        module = ir.Module.parse(
+            'func.func @f() { %x = "ascendc.local_tensor"() {name_hint = "x", offset = 4 : i64} : () -> memref<64xf32, "ub"> '
+            "return }"
+        )
+        found = []
+        context.attach_diagnostic_handler(lambda diagnostic: not found.append(diagnostic.message))
+        assert jascend.dialect.verify(module.operation, ())
+        assert jascend.dialect.verify(module.operation, ("ascendc.view",))
+        assert found == []
+        assert not jascend.dialect.verify(module.operation, ("ascendc.view", "ascendc.local_tensor"))
+        assert not jascend.dialect.verify(module.operation)
+        assert len(found) == 2
+
+
+@pytest.mark.parametrize("text", ["f32", "bf16", "i8", "ui8", "si4", "i1", "f8E4M3FN", "f4E2M1FN", "index", "tensor<2xf32>"])
+def test_names_of_types(text):
+    with jascend.dialect.make_context():
+        assert type_name(ir.Type.parse(text)) == text

@@ -75,8 +75,9 @@ def space_of(value: ir.Value) -> str:
 
 def in_space(op, **operands: str) -> None:
     for name, space in operands.items():
-        if space_of(getattr(op, name)) != space:
-            raise VerifyError(f"'{name}' must be a memref in memory space \"{space}\", got {getattr(op, name).type}")
+        value = getattr(op, name)
+        if space_of(value) != space:
+            raise VerifyError(f"'{name}' must be a memref in memory space \"{space}\", got {value.type}")
 
 
 def elements_of(op, allowed: tuple[str, ...], *names: str) -> None:
@@ -108,6 +109,11 @@ def elementwise(*sources: str):
     """The rule of elementwise ops: one element type, one length."""
 
     def verify(op) -> None:
+        type_ = op.dst.type
+        if all(getattr(op, name).type == type_ for name in sources):  # then they agree in everything
+            in_space(op, dst="ub")
+            takes(op, "dst")
+            return
         in_space(op, dst="ub", **{name: "ub" for name in sources})
         takes(op, "dst")
         same_elements(op, *sources)

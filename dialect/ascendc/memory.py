@@ -31,11 +31,13 @@ def _verify_view(op) -> None:
     offset = constant_index(op.offset)
     if offset is None:
         return
-    start = bytes_of(offset, ir.MemRefType(op.buffer.type).element_type)
-    if start % BLOCK or start < 0 or start + buffer_bytes(op.value) > buffer_bytes(op.buffer):
+    buffer = op.buffer
+    start = bytes_of(offset, ir.MemRefType(buffer.type).element_type)
+    viewed, there_are = buffer_bytes(op.value), buffer_bytes(buffer)
+    if start % BLOCK or start < 0 or start + viewed > there_are:
         raise VerifyError(
-            f"{buffer_bytes(op.value)} bytes from byte {start} on: a view starts at a multiple of {BLOCK} bytes and ends "
-            f"within the {buffer_bytes(op.buffer)} bytes of 'buffer'"
+            f"{viewed} bytes from byte {start} on: a view starts at a multiple of {BLOCK} bytes and ends within the "
+            f"{there_are} bytes of 'buffer'"
         )
 
 
