@@ -2,7 +2,8 @@
 
 A handle to an op, a value or a block is good while the pass runs that got it: passes that come later erase what it points
 to, and the bindings do not know. Every handle holds a reference to its context. So where a plugin's function has returned
-and there are more references than before, what the plugin can reach is searched for handles.
+and there are more references than before, to that or to the op it was called with, what the plugin can reach is searched for
+handles.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ class KeptHandle(Exception):
 
 
 @contextmanager
-def guarded(owner: Any, context: ir.Context) -> Iterator[None]:
+def guarded(owner: Any, context: ir.Context, given: Any = None) -> Iterator[None]:
     """A block in which `owner` works, a function or an object. Where it is a plugin's, ops that are used cannot be erased,
-    and KeptHandle is raised if it keeps handles that it got in the block."""
+    and KeptHandle is raised if it keeps handles that it got in the block, or `given`, the op that it is called with."""
     module = sys.modules.get(getattr(owner, "__module__", None))
     if module is None or is_ours(getattr(module, "__file__", None) or ""):
         yield
         return
-    before = sys.getrefcount(context)
+    references = lambda: sys.getrefcount(context) + sys.getrefcount(given)
+    before = references()
     with _safe_erase():
         yield
-    if sys.getrefcount(context) <= before:
+    if references() <= before:
         return
     gc.collect()
-    if sys.getrefcount(context) <= before:
+    if references() <= before:
         return
     name = _name_of_kept(owner, module, context)
     if name is not None:

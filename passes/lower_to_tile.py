@@ -199,7 +199,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
 def _build(lowering: Lowering, op: ir.OpView, site: Site) -> None:
     """The body of the kernel. A mistake in a plugin's lowering is the plugin's, not this pass's."""
     try:
-        with guarded(lowering.lower, op.context):
+        with guarded(lowering.lower, op.context, op):
             lowering.lower(op, site)
     except Exception as error:
         if is_ours(lowering.file) or isinstance(error, Unsupported):

@@ -386,7 +386,7 @@ class _Run:
                 self.step(element.name, op, functools.partial(manager.run, op), ir.MLIRError)
 
     def run_ours(self, instance: Any, op: ir.Operation) -> None:
-        with guarded(instance, op.context):
+        with guarded(instance, op.context, op):
             instance.run(op, self.remarks)
 
     def step(

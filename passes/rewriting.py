@@ -134,7 +134,7 @@ class _Driver:
         location = op.location
         try:
             edits = Rewriter(rewriter)
-            with guarded(pattern.function, op.context), rewriter.ip, location:
+            with guarded(pattern.function, op.context, op), rewriter.ip, location:
                 failed = pattern.function(op, edits)
             edits.commit()
         except BaseException as error:  # Ctrl-C too
