@@ -15,7 +15,7 @@ list's length make the search decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -25,14 +25,16 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type, up
-from .candidates import LISTED, MAX_CHUNKS, Candidates, Largest
+from .candidates import LISTED, Candidates, Largest
+from .filter_bounds import SAMPLE
 from .filter_list import ListNucleus
-from .filter_search import MAX_VOCABULARY, SEARCHED, UNIT, ThresholdSearch
+from .filter_search import MAX_VOCABULARY, NUCLEUS, STRETCH, ThresholdSearch
 from .keys import Keys
 from .lowering import lowering
 from .meeting import FACTS, Meeting
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .row_cores import UNIT, Alone, Group
 from .rows import each_round, each_row
 from .site import Candidate, Site
 
@@ -48,8 +50,11 @@ CANDIDATES = (
 )  # fmt: skip
 
 _RESIDENT_BYTES = 64 << 10
+_WRITTEN = 4096  # elements in one go where the result is written
+_CHUNK_COST = 512  # elements that a chunk costs as much as
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
 _PAIRS = 2 * LISTED  # lanes of a list
+_SEARCHES = 3  # which of a core's facts says that its row is searched
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -78,19 +83,22 @@ class Plan:
       parts: cores that share a row.
       part: elements of the row for one of them, at most.
       resident: whether a part stays in the unified buffer from the first pass to the last.
-      listed: whether rows with a small k are decided in a list of candidates.
       short: whether the row is one list.
       why: a sentence for `explain`.
     """
 
     chunk: int
-    written: int = 0
+    written: int
     parts: int = 1
     part: int = 0
     resident: bool = False
-    listed: bool = False
     short: bool = False
     why: str = ""
+
+    @property
+    def chunks(self) -> int:
+        """How many there are in a part."""
+        return -(-self.part // self.chunk)
 
 
 def plan_of(op: ir.OpView, site: Site) -> Plan:
@@ -99,23 +107,24 @@ def plan_of(op: ir.OpView, site: Site) -> Plan:
     if vocabulary <= SHORT_ROW:
         lanes = next(lanes for lanes in _SORTED_LANES if lanes >= vocabulary)
         return Plan(lanes, lanes, part=vocabulary, short=True, why=f"rows of {vocabulary} are sorted whole, in one list of {lanes}")
-    widest = min(site.tile, up(vocabulary, UNIT))
-    written = min(widest, SEARCHED // 2)
-    if op.k is None:
-        return Plan(written, written, part=vocabulary, why=f"rows of {vocabulary} in chunks of {SEARCHED}, searched for the threshold of top-p")
-    parts = site.parts_of_row(logits) if site.parts is None else site.parts
+    parts = site.parts_of_row(logits)
     part = up(-(-vocabulary // parts), UNIT)
-    chunks = -(-part // widest)
-    listed = chunks <= MAX_CHUNKS
-    chunk = up(-(-part // chunks), UNIT // 2)
-    resident = parts > 1 and site.producers.is_load(op.logits) and chunks * chunk * _width(logits) <= _RESIDENT_BYTES
-    if resident:
-        written = chunk
-    return Plan(
-        chunk, written, parts, part, resident, listed,
-        why=f"rows of {vocabulary} over {parts} cores each, in chunks of {chunk}; k up to {LISTED} in a list of candidates, "
-        "others searched for the threshold",
-    )  # fmt: skip
+    chunk = _chunk(part, max(site.tile, UNIT))
+    lanes = up(part, chunk)
+    is_load = site.producers.is_load(op.logits)
+    resident = parts > 1 and is_load and site.candidate.load_ahead and lanes * _width(logits) <= _RESIDENT_BYTES
+    ways = [f"k up to {LISTED} in a list of candidates"] * (op.k is not None)
+    ways += ["any other k searched for" if op.k is not None else "the threshold of top-p searched for"]
+    shared = f" over {parts} cores each" * (parts > 1)
+    why = f"rows of {vocabulary}{shared}, in chunks of {chunk}; {', '.join(ways)}"
+    return Plan(chunk, chunk if resident else min(chunk, _WRITTEN), parts, part, resident, why=why)
+
+
+def _chunk(part: int, widest: int) -> int:
+    """Whole units, at most `widest` elements, of which few are beyond the part."""
+    fewest = -(-part // widest)
+    sizes = [up(-(-part // number), UNIT) for number in range(fewest, fewest + 3)]
+    return min(sizes, key=lambda size: -(-part // size) * (size + _CHUNK_COST))
 
 
 def _width(logits: ir.RankedTensorType) -> int:
@@ -145,23 +154,28 @@ class Filter:
         self.t = t = Ops(b)
         self.length = b.index(self.vocabulary, "row_length")
         self.neg_infs = b.splat(self._number(NEG_INF), plan.written, "neg_infs")
-        lanes = plan.written
-        if not plan.short and not self.producers.is_load(self.op.logits):
-            lanes = SEARCHED
+        lanes = plan.written if self.producers.is_load(self.op.logits) else max(plan.written, plan.chunk)
         self.ramp = t.ramp(lanes, b.f32_type, "ramp")
-        self.candidates = Candidates(t, self.keys) if plan.listed else None
-        self.searcher = None
-        if not plan.short:
-            element = self.dtype if self.producers.is_load(self.op.logits) else b.f32_type
-            self.searcher = ThresholdSearch(t, self.keys, element, self.vocabulary, self.op.k is not None)
-        lanes = plan.chunk if plan.short else LISTED
-        self.list = ListNucleus(t, lanes) if self.op.p is not None and (plan.listed or plan.short) else None
+        self.candidates = None if self.op.k is None or plan.short else Candidates(t, self.keys, plan.chunks)
+        self.part = share.part
+        self.exchange = _Exchange(t, plan.parts, share.part) if plan.parts > 1 else None
+        self.searcher = None if plan.short else self._searcher()
+        self.list = None
+        if self.op.p is not None and (plan.short or self.candidates):
+            self.list = ListNucleus(t, plan.chunk if plan.short else LISTED)
         if plan.parts == 1:
             each_row(t, share, self.row)
-            return
-        self.exchange = _Exchange(t, plan.parts, share.part)
-        self.part = share.part
-        each_round(t, self.site, share, self.split_row)
+        else:
+            each_round(t, self.site, share, self.split_row)
+
+    def _searcher(self) -> ThresholdSearch:
+        t, plan = self.t, self.plan
+        element = self.dtype if self.producers.is_load(self.op.logits) else self.b.f32_type
+        if plan.parts == 1:
+            cores = Alone(t, self.vocabulary, element)
+        else:
+            cores = Group(t, self.vocabulary, element, self.exchange.meeting, plan.parts, self.part, plan.part)
+        return ThresholdSearch(t, self.keys, cores, self.vocabulary)
 
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
         """Starts a row; its k and p."""
@@ -175,6 +189,10 @@ class Filter:
 
     def whole_row(self, chunk: int) -> RowChunks:
         return self.chunks(self.t.zero, self.length, chunk, self.vocabulary)
+
+    def stretch(self, start: ir.Value, end: ir.Value) -> RowChunks:
+        """Any of the row."""
+        return self.chunks(start, end, self.plan.chunk, self.vocabulary)
 
     def chunks(self, start: ir.Value, end: ir.Value, chunk: int, length: int, resident: bool = False) -> RowChunks:
         ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
@@ -191,26 +209,25 @@ class Filter:
         if plan.short:
             self.short_row(self.whole_row(plan.chunk), k, p)
             return []
-        written = self.whole_row(plan.written)
-        if not plan.listed:
-            self.write(written, *self.search(k, p))
-            return []
-        small = self.is_small(k)
+        cut, removed = self.decision(k, p)
+        self.write(self.whole_row(plan.written), cut, removed)
+        return []
+
+    def decision(self, k: ir.Value | None, p: ir.Value | None) -> Sequence[ir.Value]:
+        """The smallest value that stays, and how many of the elements equal to it go (f32)."""
+        b = self.b
+        search = lambda: list(self.searcher.thresholds(self.stretch, k, p))
+        if k is None:
+            return search()
 
         def in_list():
-            largest = self.candidates.largest(self.whole_row(plan.chunk), b.op(arith.index_cast, b.index_type, k))
+            largest = self.candidates.largest(self.whole_row(self.plan.chunk), self.t.index_of(k))
             return self.decide(k, p, _Alone(self.t, largest))
 
-        decided, cut, removed = b.if_(
-            small, ["decided", "cut", "removed"], in_list, self.undecided, types=self.decision_types(),
-            about="A small k: the largest elements of the row.",
+        return b.if_(
+            self.is_small(k), ["cut", "removed"], in_list, search, types=[b.f32_type] * 2,
+            about="A small k: the largest elements of the row. Any other: thresholds of the whole row.",
         )  # fmt: skip
-        cut, removed = b.if_(
-            decided, ["cut", "removed"], lambda: [cut, removed], lambda: list(self.search(k, p)), types=[b.f32_type] * 2,
-            about="Any other: thresholds of the whole row.",
-        )  # fmt: skip
-        self.write(written, cut, removed)
-        return []
 
     def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
         """This core's part of a row."""
@@ -219,60 +236,94 @@ class Filter:
         start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
         end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
         chunks = self.chunks(start, end, plan.chunk, plan.part, plan.resident)
-        small = self.is_small(k)
-
-        def local():
-            largest = self.candidates.largest(chunks, b.op(arith.index_cast, b.index_type, k))
-            self.exchange.give(largest, turn)
-            return []
-
-        b.if_(small, [], local, about="A small k: the largest elements of this part, for all cores of the group.")
-        b.build(TILE.classes["SyncAll"])
-        decided, cut, removed = b.if_(
-            small, ["decided", "cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), self.undecided,
-            types=self.decision_types(), about="The largest elements of the row, from all parts.",
-        )  # fmt: skip
+        self.searcher.cores.start, self.searcher.cores.turn = start, turn
+        cut, removed = self.split_decision(chunks, k, p, turn)
 
         def write_part():
             self.write(chunks if plan.resident else self.chunks(start, end, plan.written, plan.part), cut, removed)
             return []
 
-        b.if_(b.op(arith.andi, active, decided), [], write_part)
-        first = self.t.both(active, b.cmpi("eq", self.part, self.t.zero), "is_first")
-        others = self.t.both(first, self.t.opposite(decided), "searches")
+        b.if_(active, [], write_part)
 
-        def search_and_write():
-            self.write(self.whole_row(plan.written), *self.search(k, p))
-            return []
+    def split_decision(self, part: RowChunks, k, p, turn: ir.Value) -> Sequence[ir.Value]:
+        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it."""
+        b, search = self.b, self.searcher
+        if k is None:
+            return self.split_nucleus(part, p, search.sample(self.stretch))
+        small = self.is_small(k)
+        blank = lambda: self.t.filled(0.0, SAMPLE, "sample")
 
-        b.if_(others, [], search_and_write, about="Any other row: the first core of the group searches it for its thresholds.")
+        def largest():
+            self.exchange.give(self.candidates.largest(part, self.t.index_of(k)), turn)
+            return [*search.nothing(STRETCH), blank()]
+
+        def between():
+            sample = search.sample(self.stretch)
+            return [*search.top_k(part, sample, k, b.f32(0.0), b.f32(1.0)), sample]
+
+        *found, sample = b.if_(
+            small, [*STRETCH, "sample"], largest, between, types=[*search.typed(STRETCH), tile_type(SAMPLE, b.f32_type)],
+            about="A small k: the largest elements of this part, for all cores of the group.",
+        )  # fmt: skip
+        self.meet()
+        kth = lambda: search.kth(self.stretch, k, found)
+        otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
+        decided = b.if_(
+            small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
+            about="The largest elements of the row, from all parts.",
+        )  # fmt: skip
+        if p is None:
+            return decided
+        most = self.exchange.meeting.largest_fact(_SEARCHES, self.site.target.vector_cores, turn)
+        return b.if_(
+            b.cmpf("OGT", most, b.f32(0.0), "any_searches"), ["cut", "removed"],
+            lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
+            types=[b.f32_type] * 2, about="All cores go along where a row of this round is searched.",
+        )  # fmt: skip
+
+    def split_nucleus(
+        self, part: RowChunks, p, sample: ir.Value, kth: Callable[[], ir.Value] | None = None,
+        searches: ir.Value | None = None, decided=None,
+    ) -> list[ir.Value]:  # fmt: skip
+        """The same by search; where a row does not `search`, it is what is `decided`."""
+        b, search = self.b, self.searcher
+
+        def where(names: list[str], then, otherwise: Sequence[ir.Value] | None = None) -> list[ir.Value]:
+            if searches is None:
+                return list(then())
+            nothing = lambda: search.nothing(names) if otherwise is None else list(otherwise)
+            return b.if_(searches, names, then, nothing, types=search.typed(names))
+
+        def weigh():
+            floor = kth() if kth else None
+            reference = search.mass(part, sample, floor)
+            return [floor, reference] if kth else [reference]
+
+        *floor, reference = where(["floor", "reference"] if kth else ["reference"], weigh)
+        floor = floor[0] if kth else None
+        self.meet()
+        found = where(NUCLEUS, lambda: search.top_p(part, self.stretch, sample, floor, p, reference))
+        self.meet()
+        return where(["cut", "removed"], lambda: search.nucleus(self.stretch, floor, p, found), decided)
+
+    def meet(self) -> None:
+        self.b.build(TILE.classes["SyncAll"])
 
     def is_small(self, k: ir.Value) -> ir.Value:
         b = self.b
         most = min(LISTED, self.vocabulary - 1)
         return b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("sle", k, b.i32(most)), name="small_k")
 
-    def decision_types(self) -> list[ir.Type]:
-        return [ir.IntegerType.get_signless(1), self.b.f32_type, self.b.f32_type]
-
-    def undecided(self) -> list[ir.Value]:
-        b = self.b
-        return [self.t.truth(False), b.f32(NEG_INF), b.f32(0.0)]
-
-    def search(self, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        return self.searcher.thresholds(self.whole_row(SEARCHED), k, p)
-
     # -- decisions in a list ------------------------------------------------------------------------------------
 
     def decide(self, k: ir.Value, p: ir.Value | None, lists: _Alone | _Lists) -> list[ir.Value]:
-        """Whether the lists decide the row; the smallest value that stays; and how many of the elements equal to it go
-        that are in this core's part, or in front of it (f32)."""
+        """The smallest value that stays, by the lists; and how many of the elements equal to it go that are in this core's
+        part, or in front of it (f32)."""
         b = self.b
         position = b.op(arith.index_cast, b.index_type, b.op(arith.subi, k, b.i32(1)), name="k_minus_one")
         values, _ = self.t.unpacked(lists.merged())
         kth = self.t.extract(values, position, "row_kth")
         nans, number = lists.reaching(kth)
-        few = b.cmpf("OLE", number, b.f32(LISTED), "few")
         # The k-th largest is NaN: top-k is off, and so is top-p.
         wanted = b.op(arith.sitofp, b.f32_type, k, name="wanted")
         off = b.cmpf("OGE", nans, wanted, "kth_is_nan")
@@ -283,11 +334,8 @@ class Filter:
             cut, removed = self.list.decide(values, number, kth, p)
             return [cut, lists.own_share(cut, removed)]
 
-        usual = self.t.both(few, self.t.opposite(off), "is_usual")
-        cut, removed = b.if_(
-            usual, ["cut", "removed"], within, lambda: [b.f32(NEG_INF), b.f32(0.0)], types=[b.f32_type] * 2
-        )
-        return [b.op(arith.ori, few, off, name="decided"), cut, removed]
+        everything = lambda: [b.f32(NEG_INF), b.f32(0.0)]
+        return b.if_(off, ["cut", "removed"], everything, within, types=[b.f32_type] * 2)
 
     def short_row(self, chunks: RowChunks, k: ir.Value | None, p: ir.Value | None) -> None:
         t, b, lanes = self.t, self.b, self.plan.chunk
@@ -410,11 +458,11 @@ class _Exchange:
 
     def __init__(self, t: Ops, parts: int, part: ir.Value):
         self.t, self.parts, self.part = t, parts, part
-        self.meeting = Meeting(t, part, _PAIRS)
+        self.meeting = Meeting(t, part, _PAIRS, slots=2)
 
     def give(self, largest: Largest, turn: ir.Value) -> None:
         self.meeting.give_list(largest.pairs, turn)
-        self.meeting.give_facts([largest.kth, largest.missing, largest.nans], turn)
+        self.meeting.give_facts([largest.kth, largest.missing, largest.nans, self.t.b.f32(0.0)], turn)
 
     def take(self, turn: ir.Value) -> _Lists:
         parts = self.parts

@@ -28,9 +28,14 @@ from .row_chunks import NEG_INF, Chunk, ListChunks, RowChunks, length_of, slice_
 LISTED = 128  # elements of the sorted list, and the greatest k
 MAXIMA = 256  # G
 _HEAD = 256  # candidates that one chunk can contribute
-_GATHERED = 512  # candidates of the whole stretch
+_LANES = 64  # of the maxima of a stretch
 _FULL = 1 << 20  # more than that: some did not fit
-MAX_CHUNKS = 1 + (_HEAD - LISTED) // 7  # a chunk's candidates start on 32 bytes: up to 7 lanes are lost to each
+_GATHERED = (512, 1536)  # candidates of the whole stretch
+
+
+def _gathered(chunks: int) -> int:
+    """A chunk's candidates start on 32 bytes, so up to 7 lanes are lost to each; what is above the k-th must fit."""
+    return next(lanes for lanes in _GATHERED if LISTED + 7 * (chunks - 1) <= lanes - _HEAD)
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,14 @@ class Largest:
 
 
 class Candidates:
-    """Builds the search of one kernel. The insertion point at construction is that of the tiles it needs throughout."""
+    """Builds the search of one kernel, in stretches of at most `chunks` chunks. The insertion point at construction is that of
+    the tiles it needs throughout."""
 
-    def __init__(self, t: Ops, keys: Keys):
-        self.t, self.b, self.keys = t, t.b, keys
-        self.order = t.ramp(_GATHERED, self.b.i32_type, "order")
+    def __init__(self, t: Ops, keys: Keys, chunks: int):
+        self.t, self.b, self.keys, self.lanes = t, t.b, keys, _gathered(chunks)
+        self.order = t.ramp(self.lanes, self.b.i32_type, "order")
         self.ramp = t.ramp(_HEAD, self.b.f32_type, "head_ramp")
-        self.ones = t.filled(1.0, _GATHERED, "ones")
+        self.ones = t.filled(1.0, self.lanes, "ones")
 
     def largest(self, chunks: RowChunks, k: ir.Value) -> Largest:
         """The largest elements of a stretch; `k` (index) is at least 1 and at most `LISTED`."""
@@ -76,7 +82,7 @@ class Candidates:
     # -- the list of candidates ---------------------------------------------------------------------------------
 
     def _empty(self) -> ir.Value:
-        return self.t.filled(NEG_INF, _GATHERED + _HEAD)  # what a chunk adds at the end of a full list is not part of it
+        return self.t.filled(NEG_INF, self.lanes + _HEAD)  # what a chunk adds at the end of a full list is not part of it
 
     def _collect(self, chunks: RowChunks, predicate: str, bound, gathered, used, about: str) -> list[ir.Value]:
         """Appends the elements of the stretch that compare so with the bound; how many lanes are then in use, `_FULL` or
@@ -85,10 +91,10 @@ class Candidates:
 
         def body(chunk: Chunk, gathered, used):
             head, kept = self._head(chunk, t.compare(predicate, chunk.x, bound, "reaches"))
-            at = b.op(arith.minsi, used, b.index(_GATHERED), name="at")
+            at = b.op(arith.minsi, used, b.index(self.lanes), name="at")
             gathered = with_slice(b, gathered, head, at, "candidates")
             rounded = b.op(arith.andi, b.op(arith.addi, kept, b.index(7)), b.index(-8), name="lanes")
-            fits = t.both(b.cmpi("sle", kept, b.index(_HEAD)), b.cmpi("sle", used, b.index(_GATHERED - _HEAD)))
+            fits = t.both(b.cmpi("sle", kept, b.index(_HEAD)), b.cmpi("sle", used, b.index(self.lanes - _HEAD)))
             fits = t.either(fits, b.cmpi("eq", kept, b.index(0)), "fits")
             more = b.select(fits, rounded, b.index(_FULL))
             return [gathered, t.plus(used, more, "used")]
@@ -113,14 +119,14 @@ class Candidates:
         kth = kth_largest(t, self.keys, chunks, t.f32_of(k, "wanted"), self.ones)
         gathered, used = self._collect(chunks, "UGT", kth, self._empty(), b.index(0), "The elements above the k-th.")
         gathered, _ = self._collect(chunks, "OEQ", kth, gathered, used, "Copies of the k-th.")
-        listed = t.count(t.compare("UGE", slice_of(b, gathered, 0, _GATHERED), kth, "listed"), "listed", self.ones)
+        listed = t.count(t.compare("UGE", slice_of(b, gathered, 0, self.lanes), kth, "listed"), "listed", self.ones)
         return [gathered, b.op(arith.subf, count_of(t, chunks, "UGE", kth, self.ones), listed, name="beyond")]
 
     # -- the sorted list ----------------------------------------------------------------------------------------
 
     def _sorted(self, gathered: ir.Value, last: ir.Value, beyond: ir.Value) -> Largest:
         t, b = self.t, self.b
-        values = slice_of(b, gathered, 0, _GATHERED)
+        values = slice_of(b, gathered, 0, self.lanes)
         nans = t.count(b.cmpf("UNE", values, values, "is_nan"), "nans", self.ones)
         values = t.where(b.cmpf("OEQ", values, values, "is_number"), values, float("inf"), "ranked")
         pairs = t.sorted(values, self.order, "sorted")
@@ -129,7 +135,7 @@ class Candidates:
         reach = t.where(t.compare("OGE", ranked, kth, "reach"), self.ones, 0.0, None)
         counts = t.reduce("add", reach, LISTED, "reach_counts")
         missing = beyond
-        for run in range(1, _GATHERED // LISTED):
+        for run in range(1, self.lanes // LISTED):
             missing = b.op(arith.addf, missing, t.extract(counts, b.index(run), "unlisted"), name="missing")
         return Largest(slice_of(b, pairs, 0, 2 * LISTED, "largest"), kth, missing, nans)
 
@@ -166,6 +172,15 @@ def kth_largest(t: Ops, keys: Keys, chunks: RowChunks, wanted: ir.Value, ones: i
     names = ("low_key", "high_key")
     low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, "The k-th largest, by its key.")
     return keys.value(low, "kth")
+
+
+def maximum_of(t: Ops, chunks: RowChunks) -> ir.Value:
+    """The maximum of a stretch without NaN."""
+    b = t.b
+    lanes = min(_LANES, chunks.chunk)
+    fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, t.folded(arith.maximumf, chunk.x, lanes), name="maxima")]
+    (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, "The maximum.")
+    return t.reduced("max", maxima, "maximum")
 
 
 def count_of(

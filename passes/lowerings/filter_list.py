@@ -4,6 +4,8 @@ The list is in descending order. Its weights, from the small end on, are added u
 sum up to and including it is at most `(1 - p) * total`, the largest never. Equal elements are next to each other in the
 list, whichever of them stands for which position: how many of them go is all that the list decides.
 
+Copies of the smallest value may be too many for the list. They are the first that would go, so their number is enough.
+
 Sums run over the list and nothing else, by a fixed tree, so their bits do not depend on how the list came about.
 """
 
@@ -33,7 +35,8 @@ class ListNucleus:
 
         Args:
           values: in descending order.
-          number: how many elements top-k keeps (f32); those of them that the list lacks equal `floor`.
+          number: how many elements top-k keeps (f32); those of them that the list lacks equal `floor`, and so does its last
+            one if there are any.
           floor: the k-th largest element, or -inf.
         """
         b = self.b
@@ -57,14 +60,32 @@ class ListNucleus:
         shift = b.op(arith.negf, largest, name="minus_maximum")
         weights = b.exp(b.op(arith.addf, values, b.splat(shift, lanes), name="shifted"), "weights")
         sums = t.running_sums(t.gather(weights, self.reverse, "ascending"), "running_sums")
-        total = t.extract(sums, b.index(lanes - 1), "total")
+        beyond = b.op(arith.subf, number, b.f32(lanes), name="beyond")
+        beyond = b.select(b.cmpf("OGT", beyond, b.f32(0.0)), beyond, b.f32(0.0), "unlisted")
+        each = t.extract(sums, b.index(0), "smallest_weight")
+        mass = b.op(arith.mulf, beyond, each, name="unlisted_mass")
+        total = b.op(arith.addf, t.extract(sums, b.index(lanes - 1), "listed_mass"), mass, name="total")
         target = b.op(arith.mulf, rest, total, name="target")
-        first = t.find_first(t.compare("OGT", sums, target, "exceeds"), "first_kept")
-        # Where the sums stay below the target, the largest element is left.
-        found = b.cmpi("slt", first, b.index(lanes))
-        last = b.select(found, b.op(arith.subi, b.index(lanes - 1), first), b.index(0), "last_kept")
-        smallest = t.extract(values, last, "smallest")
-        reach = t.count(t.compare("OGE", values, smallest, "reach"), "reach", self.ones)
-        kept = b.op(arith.addi, b.op(arith.index_cast, b.i32_type, last), b.i32(1))
-        removed = b.op(arith.subf, reach, b.op(arith.sitofp, b.f32_type, kept), name="removed")
-        return [smallest, removed]
+
+        def among_the_unlisted():
+            whole = b.op(arith.fptosi, b.i32_type, b.op(arith.divf, target, each, name="quotient"))
+            return [floor, b.op(arith.sitofp, b.f32_type, whole, name="removed")]
+
+        def within_the_list():
+            left = b.op(arith.subf, target, mass, name="left")
+            first = t.find_first(t.compare("OGT", sums, left, "exceeds"), "first_kept")
+            # Where the sums stay below the target, the largest element is left.
+            found = b.cmpi("slt", first, b.index(lanes))
+            last = b.select(found, b.op(arith.subi, b.index(lanes - 1), first), b.index(0), "last_kept")
+            smallest = t.extract(values, last, "smallest")
+            reach = t.count(t.compare("OGE", values, smallest, "reach"), "reach", self.ones)
+            copies = b.select(b.cmpf("OEQ", smallest, floor), beyond, b.f32(0.0), "copies")
+            reach = b.op(arith.addf, reach, copies, name="all_reach")
+            kept = b.op(arith.addi, b.op(arith.index_cast, b.i32_type, last), b.i32(1))
+            removed = b.op(arith.subf, reach, b.op(arith.sitofp, b.f32_type, kept), name="removed")
+            return [smallest, removed]
+
+        return b.if_(
+            b.cmpf("OGT", mass, target, "ends_among_unlisted"), ["cut", "removed"], among_the_unlisted, within_the_list,
+            types=[b.f32_type] * 2,
+        )  # fmt: skip

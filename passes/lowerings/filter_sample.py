@@ -15,13 +15,13 @@ from jascend.backends.ascend.targets import Target
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
 from .lowering import lowering
+from .candidates import maximum_of
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
 CANDIDATES = apply_top_k_top_p.CANDIDATES
 
-_LANES = 64  # of the maxima
 _Q = ("row", "col")
 
 
@@ -63,7 +63,7 @@ class _FilterSample(Filter):
                 b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
                 lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
             )  # fmt: skip
-        maximum = self._maximum(chunks)
+        maximum = maximum_of(self.t, chunks)
         carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
 
         def body(chunk: Chunk, best, chosen):
@@ -91,13 +91,6 @@ class _FilterSample(Filter):
 
         carried = [("ties_left", removed), ("last_removed", b.f32(-1.0))]
         return chunks.each(carried, body, "The last one of the ties that go.")[1]
-
-    def _maximum(self, chunks: RowChunks) -> ir.Value:
-        t, b = self.t, self.b
-        lanes = min(_LANES, chunks.chunk)
-        fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, self.t.folded(arith.maximumf, chunk.x, lanes), name="maxima")]
-        (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, "The maximum of the row.")
-        return t.reduced("max", maxima, "maximum")
 
     def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
         t, b, lanes = self.t, self.b, length_of(chunk.x)

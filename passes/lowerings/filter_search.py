@@ -1,18 +1,20 @@
-"""The two thresholds of the filter by search, for any k and p, by one core.
+"""The two thresholds of the filter by search, for any k and p, by one core or by all that share the row.
 
 Both are the smallest value `v` of the row above which there is too little: the elements `> v` count fewer than k, or
-weigh less than what the nucleus needs. The search goes from the large end:
+weigh less than what the nucleus needs.
 
-1. *A bound.* 1024 elements, evenly spread over the row, give a value that `v` is hardly below.
-2. *A list.* One pass over the row packs the elements that reach the bound into global memory, in order. If it turns out
-   that `v` is below the bound after all, the pass is made again without one.
-3. *Narrowing.* While the list is longer than one tile, a pivot splits it: the side without `v` is dropped; what is above
-   is remembered as one number.
-4. *Bisection* over what is left, which stays in the unified buffer, on order-preserving keys.
+1. *Top-k*: a sample of the row says between which two values `v` lies (`filter_bounds.py`). One pass counts the elements above
+   and packs those between into a list, in which `v` is then searched (`threshold_lists.py`).
+2. *The mass* of what top-k keeps: one pass, in units of 1024 positions of the row.
+3. *Top-p*: the same as in 1 with weights instead of counts. Where few elements are above the stretch, they are in the list
+   too; else their mass comes from a pass in units.
 
-The mass of the row, which top-p refers to, comes from one pass, in units of 1024 elements. Every decision follows from the
-row alone: the sample from its length, units and lists from its order. So the bits of a result do not depend on the batch, on
-the number of cores or on how long the row's chunks are.
+Cores that share a row do each pass over their own parts and meet after it (`row_cores.py`): the first stage ends in
+one meeting and the other two in one each; every core then searches the same list. Where the sample misled, every core
+goes over the whole row by itself.
+
+Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits of
+a result do not depend on the batch, on the number of cores or on how long the row's chunks are.
 
 Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest, survives,
 and switches top-p off, as an infinite maximum does.
@@ -20,380 +22,349 @@ and switches top-p off, as an infinite maximum does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from mlir import ir
-from mlir.dialects import arith, math
+from mlir.dialects import arith
 
-from jascend.dialect import TILE
-
-from ..builder import up
-from .candidates import count_of
+from .candidates import maximum_of
+from .filter_bounds import Bounds, Stretch, sorted_sample
 from .keys import Keys
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, ListChunks, RowChunks, length_of, with_slice
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of
+from .row_cores import UNIT, Alone
+from .threshold_lists import Listed, ThresholdLists, Weight
 
-UNIT = 1024  # elements: of one sum of weights, fixed by the numerics and not by the mapping
-SEARCHED = 8192  # elements of the row in one go
-LIST_TILE = 8192  # elements of a list in one go: fixed by the numerics too
 MAX_VOCABULARY = 1 << 20
 
-_RUNS, _RUN = 64, 16  # of the sample
-_SAMPLE = _RUNS * _RUN
 _LEAST = 1.0e-30  # weight
+_LOWEST = -3.4028234e38  # of what weighs anything
 _UNDERFLOW = -87.33654  # the exponential of less is 0
-_REACH = 32.0  # how far below the maximum the bound of top-p is looked for
-_STEPS = 8  # halvings of that distance
-_SIGMAS = 3.0
-_BAND = 1.0  # above the bound, where a list that is too long is split first
+_TOP_K, _TOP_P, _SPARE, _OTHER = range(4)  # lists
+_ALL, _ABOVE = range(2)  # unit sums
 
-Weight = Callable[[ir.Value], ir.Value]
+STRETCH = ["low", "high", "upper", "middle", "number", "above"]  # what `top_k` returns
+NUCLEUS = ["reference", "total", "low", "high", "upper", "middle", "number", "maximum"]  # what `top_p` returns
 
-
-@dataclass(frozen=True)
-class _List:
-    """Elements in global memory: where they start, how many they are (index)."""
-
-    offset: ir.Value
-    number: ir.Value
+Stretches = Callable[[ir.Value, ir.Value], RowChunks]
 
 
 class ThresholdSearch:
-    """The search in the rows of one kernel. The insertion point at construction is the kernel's start; `chunk` elements
-    of a row are handled at a time."""
+    """The search in the rows of one kernel.
 
-    def __init__(self, t: Ops, keys: Keys, element: ir.Type, vocabulary: int, has_k: bool):
-        self.t, self.b, self.keys, self.vocabulary = t, t.b, keys, vocabulary
-        b = t.b
-        self.is_long = vocabulary > LIST_TILE
-        self.capacity = up(vocabulary, 64)
-        self.memory = t.workspace("lists_of_row", 3 * self.capacity, element, "core")
-        core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]
-        base = b.op(arith.muli, core, b.index(3 * self.capacity), name="own_lists")
-        self.places = [b.op(arith.addi, base, b.index(i * self.capacity)) for i in range(3)]
-        self.order = None
-        if has_k and self.is_long:
-            self.order = t.ramp(_SAMPLE, b.i32_type, "sample_order")
+    The methods are the stages; what the cores of a row share is given at the end of each and taken at the start of the
+    next. They return scalars only, so that a meeting can lie between them; `named` and `typed` tell which. `part` is what
+    this core has of the row, `row(start, end)` any stretch of it."""
 
-    def thresholds(self, row: RowChunks, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        """The smallest value that stays, and how many of the elements equal to it go (f32)."""
-        b = self.b
-        sample = row.sample(_RUNS, _RUN) if self.is_long else None
-        source, floor = row, None
+    def __init__(self, t: Ops, keys: Keys, cores: Alone, vocabulary: int):
+        self.t, self.b, self.keys, self.cores, self.vocabulary = t, t.b, keys, cores, vocabulary
+        self.lists = ThresholdLists(t, keys, cores.memory)
+        self.length = t.b.index(vocabulary)
+
+    def typed(self, names: Sequence[str]) -> list[ir.Type]:
+        return [self.b.index_type if name == "number" else self.b.f32_type for name in names]
+
+    def nothing(self, names: Sequence[str]) -> list[ir.Value]:
+        return [self.t.zero if name == "number" else self.b.f32(0.0) for name in names]
+
+    def thresholds(self, row: Stretches, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+        """All stages, for a row that one core has to itself: the smallest value that stays, and how many of the elements
+        equal to it go (f32)."""
+        part, sample = row(self.t.zero, self.length), self.sample(row)
+        floor = None
         if k is not None:
-            source, floor = self._top_k(row, sample, k)
+            floor = self.kth(row, k, self.top_k(part, sample, k))
         if p is None:
-            return floor, b.f32(0.0)
-        return self._top_p(source, sample, p, floor)
+            return floor, self.b.f32(0.0)
+        reference = self.mass(part, sample, floor)
+        return tuple(self.nucleus(row, floor, p, self.top_p(part, row, sample, floor, p, reference)))
+
+    def sample(self, row: Stretches) -> ir.Value:
+        return sorted_sample(self.t, row(self.t.zero, self.length))
 
     # -- top-k --------------------------------------------------------------------------------------------------
 
-    def _top_k(self, row: RowChunks, sample: ir.Value | None, k: ir.Value) -> tuple[ListChunks, ir.Value]:
-        """A list that has all that top-k keeps, and the k-th largest element, -inf where top-k is off."""
-        b = self.b
-        enabled = b.op(arith.andi, b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)), name="top_k_enabled")
-        wanted = b.op(arith.index_cast, b.index_type, b.select(enabled, k, b.i32(self.vocabulary)), name="wanted")
-        low, lower, pivots = self._bracket(sample, k, enabled)
+    def top_k(self, part: RowChunks, sample: ir.Value, k: ir.Value, *facts: ir.Value) -> list[ir.Value]:
+        """The stretch that the k-th largest element lies in; how many of this part's elements are listed, and how many are
+        above. `facts` go along with what is given."""
+        t, b = self.t, self.b
+        nothing = [b.f32(NEG_INF)] * 4 + [t.zero, b.f32(0.0)]
 
-        def too_few(used, low, lower, number):
-            return b.cmpi("slt", number, wanted, "too_few")
+        def find():
+            stretch = Bounds(t, sample, self.vocabulary).of_rank(k)
+            memory, offset = self.cores.own_list(_TOP_K)
 
-        def collect(used, low, lower, number):
-            about = "The elements that reach the bound."
-            return [low, lower, b.f32(NEG_INF), self._collect(row, "UGE", low, self.places[0], about)]
+            def body(chunk: Chunk, counts, number):
+                above = t.compare("UGT", chunk.x, stretch.high, "is_above")  # unordered: so is NaN
+                hits = t.where(above, t.filled(1.0, length_of(chunk.x), "ones"), 0.0, "hits")
+                counts = b.op(arith.addf, counts, t.folded(arith.addf, hits, 64), name="counts")
+                return [counts, self.lists.append(chunk, self._is_within(chunk, stretch), memory, offset, number)]
 
-        bound, _, _, number = b.while_(
-            [("bound", low), ("next_bound", low), ("then", lower), ("number", b.index(0))], too_few, collect,
-            about="All elements that the k-th largest can be; with a lower bound, should the sample's be too high.",
-        )  # fmt: skip
-        survivors = _List(self.places[0], number)
+            carried = [("counts", t.filled(0.0, 64, "counts")), ("number", t.zero)]
+            about = "The elements that the k-th largest can be; how many are above them."
+            counts, number = part.each(carried, body, about)
+            return [*stretch.parts(), number, t.reduced("add", counts, "above")]
 
-        def kth():
+        found = b.if_(self._is_on(k), STRETCH, find, lambda: nothing, types=self.typed(STRETCH), about="Top-k.")
+        self.cores.give([found[-1], t.f32_of(found[-2], "listed"), *facts], 0)
+        return found
+
+    def kth(self, row: Stretches, k: ir.Value, found: list[ir.Value]) -> ir.Value:
+        """The k-th largest element, -inf where top-k is off."""
+        t, b = self.t, self.b
+
+        def search():
+            *stretch, number, above = found
+            low, high, upper, middle = stretch
+            above = self.cores.total(above, 0, 0)
             need = b.op(arith.sitofp, b.f32_type, k, name="wanted_count")
-            spare = self.places[1], self.places[2]
-            key, above, _ = self._smallest(survivors, spare, need, bound, pivots, None)
-            value = self.keys.value(key, "kth")
-            # More NaN than k: the k-th largest is one of them.
-            return [b.select(b.cmpf("OLT", above, need), value, b.f32(NEG_INF), "floor")]
+            single = b.cmpf("OEQ", low, high, "one_value")
+            listed, _ = self.cores.all_lists(_TOP_K, number, 0, 1, single)
+            reached = b.op(arith.addf, above, t.f32_of(listed.number, "listed"), name="reached")
+            inside = t.both(b.cmpf("OLT", above, need), b.cmpf("OGE", reached, need), "is_inside")
 
-        (floor,) = b.if_(enabled, ["floor"], kth, lambda: [b.f32(NEG_INF)], types=[b.f32_type], about="Top-k.")
-        return self._chunks(survivors), floor
+            def everything():
+                about = "The sample misled: all elements."
+                is_any = lambda chunk: t.compare("UGE", chunk.x, b.f32(NEG_INF), "is_any")
+                number = self.lists.collect(row(t.zero, self.length), is_any, self.lists.memory, listed.offset, about)
+                return [number, b.f32(0.0), b.f32(NEG_INF), b.f32(float("inf"))]
 
-    def _bracket(self, sample: ir.Value | None, k: ir.Value, enabled: ir.Value):
-        """By its rank in the sample: a value that the k-th largest is hardly below, one that it is still less below, one
-        that it is hardly above, and one near it."""
-        b, off = self.b, (self.b.f32(NEG_INF), self.b.f32(float("inf")))
-        if sample is None:
-            return off[0], off[0], (off[1], off[0])
-        ranked, _ = self.t.unpacked(self.t.sorted(sample, self.order, "sorted_sample"), "ranked_sample")
-        rank = b.op(arith.mulf, b.op(arith.sitofp, b.f32_type, k), b.f32(_SAMPLE / self.vocabulary), name="rank")
-        root = math.sqrt(b.splat(b.select(enabled, rank, b.f32(0.0)), 8), loc=b.loc("root"))
-        root = self.t.extract(root, b.index(0), "deviation")
+            number, above, low, high = b.if_(
+                inside, ["number", "above", "low", "high"], lambda: [listed.number, above, low, high], everything,
+                types=[b.index_type, *[b.f32_type] * 3],
+            )  # fmt: skip
 
-        def at(deviations: float, name: str):
-            distance = b.op(arith.addf, b.op(arith.mulf, root, b.f32(deviations)), b.f32(1.0 if deviations > 0 else -1.0))
-            place = b.op(arith.addf, rank, distance, name=f"{name}_rank")
-            exists = b.op(arith.andi, b.cmpf("OGE", place, b.f32(0.0)), b.cmpf("OLT", place, b.f32(_SAMPLE - 1)))
-            exists = b.op(arith.andi, enabled, exists, name=f"has_{name}")
-            place = b.op(arith.index_cast, b.index_type, b.op(arith.fptosi, b.i32_type, place))
-            value = self.t.extract(ranked, b.select(exists, place, b.index(0)), name)
-            return b.select(exists, value, off[deviations < 0], name)
+            def in_list():
+                spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
+                pivots = upper, middle
+                value, above_it, _ = self.lists.smallest(Listed(listed.offset, number), spare, need, above, (low, high), pivots, None)
+                # More NaN than k: the k-th largest is one of them.
+                return [b.select(b.cmpf("OLT", above_it, need), value, b.f32(NEG_INF), "kth")]
 
-        return at(_SIGMAS, "bound"), at(2 * _SIGMAS, "lower_bound"), (at(-_SIGMAS, "upper_pivot"), at(0.0, "middle_pivot"))
+            is_low = t.both(inside, single)
+            return b.if_(is_low, ["kth"], lambda: [low], in_list, types=[b.f32_type])
+
+        nothing = lambda: [b.f32(NEG_INF)]
+        return b.if_(self._is_on(k), ["floor"], search, nothing, types=[b.f32_type], about="The k-th largest.")[0]
+
+    def _is_on(self, k: ir.Value) -> ir.Value:
+        b = self.b
+        return self.t.both(b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)), "top_k_enabled")
+
+    def _is_within(self, chunk: Chunk, stretch: Stretch) -> ir.Value:
+        t = self.t
+        at_most = t.compare("OLE", chunk.x, stretch.high, "is_at_most")
+        return t.both(t.compare("OGE", chunk.x, stretch.low, "reaches"), at_most, "is_within")
+
+    # -- the mass -----------------------------------------------------------------------------------------------
+
+    def mass(self, part: RowChunks, sample: ir.Value, floor: ir.Value | None) -> ir.Value:
+        """Weighs what top-k keeps; the reference of the weights exp(x - reference). The sample's maximum is near enough to
+        all others, if the sum stays finite."""
+        b = self.b
+        maximum = Bounds(self.t, sample, self.vocabulary).maximum()
+        is_finite = self.t.both(b.cmpf("OGT", maximum, b.f32(NEG_INF)), b.cmpf("OLT", maximum, b.f32(float("inf"))))
+        reference = b.select(is_finite, maximum, b.f32(0.0), "reference")
+        self._weigh(part, reference, "UGE", floor, _ALL, "Weights, summed in units of 1024.")  # unordered: NaN shows
+        return reference
+
+    def _weigh(self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str) -> None:
+        t, b = self.t, self.b
+        shift = b.op(arith.negf, reference, name="minus_reference")
+
+        def body(chunk: Chunk):
+            x = chunk.x
+            if bound is not None:
+                x = t.where(t.compare(predicate, x, bound, "survives"), x, NEG_INF, "survivors")
+            weights = b.exp(b.op(arith.addf, x, t.splat(shift, x), name="shifted"), "weights")
+            self.cores.give_sums(t.reduce("add", weights, UNIT, "unit_sums"), which, chunk.column, chunk.count)
+            return []
+
+        source.each([], body, about)
 
     # -- top-p --------------------------------------------------------------------------------------------------
 
-    def _top_p(self, source, sample, p: ir.Value, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        """The nucleus: its smallest value, and how many of the elements equal to it go."""
-        b = self.b
-        rest = b.op(arith.subf, b.f32(1.0), p, name="one_minus_p")
-        reference, total = self._mass(source, sample, floor)
-        cut_off = b.f32(NEG_INF) if floor is None else floor
+    def top_p(
+        self, part: RowChunks, row: Stretches, sample: ir.Value, floor: ir.Value | None, p: ir.Value, reference: ir.Value
+    ) -> list[ir.Value]:
+        """The mass and its reference; the stretch that the smallest element of the nucleus lies in, and how many of this part's
+        elements are listed. Where p is 1, the last one is the part's maximum."""
+        t, b = self.t, self.b
+        usable = lambda total: t.both(b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OLT", total, b.f32(float("inf"))), "usable")
+        total = self.cores.all_sums(_ALL, "total")
+
+        def again():
+            whole = row(t.zero, self.length)
+            maximum = maximum_of(t, whole)
+            self._weigh(whole, maximum, "UGE", floor, _ALL, "The mass once more, with the row's own maximum.")
+            return [maximum, self.cores.all_sums(_ALL, "total")]
+
+        reference, total = b.if_(
+            usable(total), ["reference", "total"], lambda: [reference, total], again, types=[b.f32_type] * 2
+        )
         # With NaN or an infinity in the row, or nothing but -inf, there is no mass.
-        active = b.op(arith.andi, b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OGE", rest, b.f32(0.0)), name="top_p_enabled")
+        total = b.select(usable(total), total, b.f32(0.0), "total")
+        nothing = [b.f32(NEG_INF)] * 4 + [t.zero, b.f32(NEG_INF)]
+        types = self.typed(NUCLEUS[2:])
+        rest, active, keeps_all = self._wanted(p, total)
+
+        def maximum():
+            return [*nothing[:-1], maximum_of(t, part)]
+
+        def find():
+            target = b.op(arith.mulf, rest, total, name="target")
+            weight = self._weight(reference)
+            stretch = Bounds(t, sample, self.vocabulary).of_mass(weight, target, floor, self._lowest(floor))
+            memory, offset = self.cores.own_list(_TOP_P)
+            within = lambda chunk: self._is_within(chunk, stretch)
+            number = self.lists.collect(part, within, memory, offset, "The elements that the nucleus can end at.")
+
+            def weigh_above():
+                self._weigh(part, reference, "OGT", stretch.high, _ABOVE, "The mass above them, in units of 1024.")
+                return []
+
+            b.if_(b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out"), [], weigh_above)
+            return [*stretch.parts(), number, b.f32(NEG_INF)]
+
+        found = b.if_(
+            t.both(active, t.opposite(keeps_all)), NUCLEUS[2:], find,
+            lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types, about="Top-p.",
+        )  # fmt: skip
+        self.cores.give([t.f32_of(found[-2], "listed"), found[-1]], 1)
+        return [reference, total, *found]
+
+    def nucleus(self, row: Stretches, floor: ir.Value | None, p: ir.Value, found: list[ir.Value]) -> list[ir.Value]:
+        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it
+        (f32)."""
+        t, b = self.t, self.b
+        reference, total, *stretch, number, maximum = found
+        rest, active, keeps_all = self._wanted(p, total)
 
         def underflow():
-            bound = b.op(arith.addf, self._maximum(source), b.f32(_UNDERFLOW), name="underflow")
-            return [b.select(b.cmpf("OGT", bound, cut_off), bound, cut_off, "cut"), b.f32(0.0)]
+            bound = b.op(arith.addf, self.cores.largest(maximum, 1, 1), b.f32(_UNDERFLOW), name="underflow")
+            least = self._or_none(floor)
+            return [b.select(b.cmpf("OGT", bound, least), bound, least, "cut"), b.f32(0.0)]
 
-        def nucleus():
-            zero_target = b.cmpf("OEQ", rest, b.f32(0.0), "keeps_all")
-            return b.if_(
-                zero_target, ["cut", "removed"], underflow,
-                lambda: self._nucleus(source, sample, reference, total, rest, cut_off), types=[b.f32_type] * 2,
-            )  # fmt: skip
+        def search():
+            return self._search(row, floor, rest, reference, total, Stretch(*stretch), number)
 
-        return tuple(
-            b.if_(active, ["cut", "removed"], nucleus, lambda: [cut_off, b.f32(0.0)], types=[b.f32_type] * 2, about="Top-p.")
-        )
+        return b.if_(
+            active, ["cut", "removed"],
+            lambda: b.if_(keeps_all, ["cut", "removed"], underflow, search, types=[b.f32_type] * 2),
+            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2, about="The nucleus.",
+        )  # fmt: skip
 
-    def _mass(self, source, sample: ir.Value | None, floor: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        """A reference, and the sum of the weights exp(x - reference) of the survivors of top-k. The sample's maximum is
-        near enough to all others, if the sum stays finite; else it is the row's."""
+    def _wanted(self, p: ir.Value, total: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """1 - p; whether top-p is on; whether it keeps all that weighs anything."""
         b = self.b
-        usable = lambda total: b.op(
-            arith.andi, b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OLT", total, b.f32(float("inf"))), name="usable"
-        )
+        rest = b.op(arith.subf, b.f32(1.0), p, name="one_minus_p")
+        active = self.t.both(b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OGE", rest, b.f32(0.0)), "top_p_enabled")
+        return rest, active, b.cmpf("OEQ", rest, b.f32(0.0), "keeps_all")
 
-        def go_on(tries, reference, total):
-            fails = self.t.opposite(usable(total))
-            return b.op(arith.andi, fails, b.cmpi("slt", tries, b.index(2)), name="go_on")
-
-        def weigh(tries, reference, total):
-            is_first = b.cmpi("eq", tries, b.index(0))
-            (reference,) = b.if_(
-                is_first, ["reference"], lambda: [reference], lambda: [self._maximum(source)], types=[b.f32_type]
-            )
-            return [b.op(arith.addi, tries, b.index(1)), reference, self._total(source, reference, floor)]
-
-        nearby = b.f32(NEG_INF) if sample is None else self.t.reduced("max", sample, "sample_maximum")
-        carried = [("tries", b.index(1 if sample is None else 0)), ("reference", nearby), ("total", b.f32(0.0))]
-        _, reference, total = b.while_(carried, go_on, weigh, about="The mass of the row; once more with its own maximum if need be.")
-        return reference, b.select(usable(total), total, b.f32(0.0), "total")
-
-    def _total(self, source, reference: ir.Value, floor: ir.Value | None) -> ir.Value:
+    def _weight(self, reference: ir.Value) -> Weight:
         b = self.b
-        units = max(64, 1 << (-(-self.vocabulary // UNIT) - 1).bit_length())
         shift = b.op(arith.negf, reference, name="minus_reference")
+        return lambda x: b.exp(b.op(arith.addf, x, self.t.splat(shift, x), name="shifted"), "weights")
 
-        def body(chunk: Chunk, sums):
-            x, lanes = chunk.x, length_of(chunk.x)
-            if floor is not None:
-                # Unordered: NaN stays, and shows in the sum.
-                x = self.t.where(self.t.compare("UGE", x, floor, "survives"), x, NEG_INF, "survivors")
-            weights = b.exp(b.op(arith.addf, x, b.splat(shift, lanes), name="shifted"), "weights")
-            mass = self.t.reduce("add", weights, UNIT, "unit_sums")
-            unit = b.op(arith.shrsi, chunk.column, b.index(UNIT.bit_length() - 1), name="unit")
-            return [with_slice(b, sums, mass, unit, "sums")]
+    def _or_none(self, floor: ir.Value | None) -> ir.Value:
+        return self.b.f32(NEG_INF) if floor is None else floor
 
-        (sums,) = source.each([("sums", b.splat(b.f32(0.0), units))], body, "Weights, summed in units of 1024.")
-        return self.t.reduced("add", sums, "total")
-
-    def _maximum(self, source) -> ir.Value:
+    def _lowest(self, floor: ir.Value | None) -> ir.Value:
         b = self.b
+        lowest = b.f32(_LOWEST)
+        return lowest if floor is None else b.select(b.cmpf("OGT", floor, lowest), floor, lowest, "lowest")
 
-        def body(chunk: Chunk, maximum):
-            largest = self.t.reduced("max", chunk.x, "chunk_maximum")
-            return [b.select(b.cmpf("OGT", largest, maximum), largest, maximum, "maximum")]
-
-        return source.each([("maximum", b.f32(NEG_INF))], body, "The maximum.")[0]
-
-    def _nucleus(self, source, sample, reference, total, rest, floor) -> list[ir.Value]:
-        b, keys = self.b, self.keys
+    def _search(self, row, floor, rest, reference, total, stretch: Stretch, number) -> list[ir.Value]:
+        t, b, lists = self.t, self.b, self.lists
         target = b.op(arith.mulf, rest, total, name="target")
         need = b.op(arith.subf, total, target, name="needed")
         # Something is always needed: the largest element stays.
         need = b.select(b.cmpf("OGT", need, b.f32(_LEAST)), need, b.f32(_LEAST), "needed")
-        shift = b.op(arith.negf, reference, name="minus_reference")
+        weight = self._weight(reference)
+        single = b.cmpf("OEQ", stretch.low, stretch.high, "one_value")
+        leaves_out = b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out")
+        (above,) = b.if_(
+            leaves_out, ["above"], lambda: [self.cores.all_sums(_ABOVE, "above")], lambda: [b.f32(0.0)], types=[b.f32_type]
+        )
+        listed, before = self.cores.all_lists(_TOP_P, number, 1, 0, single)
+        spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
 
-        def weight(x):
-            return b.exp(b.op(arith.addf, x, b.splat(shift, length_of(x)), name="shifted"), "weights")
+        def in_list(number, above, ends, single):
+            low, _ = ends
+            pivots = stretch.upper, stretch.middle
+            copies = lambda: [low, above, t.f32_of(number, "copies")]
+            search = lambda: lists.smallest(Listed(listed.offset, number), spare, need, above, ends, pivots, weight)
+            smallest, above, equal = b.if_(single, ["smallest", "above", "equal"], copies, search, types=[b.f32_type] * 3)
+            return smallest, above, equal, self._each(weight, smallest)
 
-        bound = floor if sample is None else self._lower_bound(sample, weight, reference, target, floor)
+        def misled(tries, *_):
+            return b.cmpi("sgt", tries, t.zero)
 
-        def too_light(used, bound, number, mass):
-            # Without a bound it cannot be: these are all that weigh.
-            tried = b.cmpi("sgt", number, b.index(0))
-            all_in = b.op(arith.andi, tried, b.cmpf("OLE", used, floor))
-            return b.op(arith.andi, b.cmpf("OLT", mass, need), self.t.opposite(all_in), name="too_light")
+        def attempt(tries, number, before, above, low, *_):
+            is_first = b.cmpi("eq", tries, b.index(2), "is_first")
 
-        def collect(used, bound, number, mass):
-            number = self._collect(source, "OGE", bound, self.places[1], "The elements that reach the bound.")
-            mass = self._measure(_List(self.places[1], number), None, weight, "Their mass.")
-            return [bound, floor, number, mass]
+            def everything():
+                lowest = self._lowest(floor)
+                number, before = self._collect_all(row, lowest, listed.offset)
+                return [number, before, b.f32(0.0), lowest]
 
-        bound, _, number, _ = b.while_(
-            [("bound", bound), ("next_bound", bound), ("number", b.index(0)), ("mass", b.f32(NEG_INF))], too_light, collect,
-            about="All elements that the nucleus can have; without a bound, should the sample's be too high.",
-        )  # fmt: skip
-        pivots = b.op(arith.addf, bound, b.f32(_BAND), name="pivot"), b.op(arith.addf, bound, b.f32(_BAND / 2), name="pivot")
-        candidates = _List(self.places[1], number)
-        spare = self.places[2], self.places[1]
-        key, above, listed = self._smallest(candidates, spare, need, bound, pivots, weight)
-        smallest = keys.value(key, "smallest")
-        return [smallest, self._removed(smallest, need, above, listed, weight)]
+            number, before, above, low = b.if_(
+                is_first, ["number", "before", "above", "low"], lambda: [number, before, above, low], everything,
+                types=[b.index_type, b.index_type, b.f32_type, b.f32_type],
+            )  # fmt: skip
+            high = b.select(is_first, stretch.high, b.f32(float("inf")), "high")
+            smallest, beyond, equal, each = in_list(number, above, (low, high), t.both(single, is_first))
+            # At the lower end there may be too little in all.
+            reached = b.op(arith.addf, beyond, b.op(arith.mulf, equal, each), name="reached")
+            is_inside = t.either(b.cmpf("OGT", smallest, low), b.cmpf("OGE", reached, need))
+            is_inside = t.both(b.cmpf("OLT", above, need), is_inside, "is_inside")
+            again = b.select(t.either(is_inside, t.opposite(is_first)), t.zero, t.one, "tries")
+            return [again, number, before, above, low, smallest, beyond, equal, each]
 
-    def _lower_bound(self, sample, weight: Weight, reference, target, floor) -> ir.Value:
-        """A value that the smallest of the nucleus is hardly below: the mass below it, by the sample, stays under the target
-        with some standard deviations to spare."""
+        none = b.f32(0.0)
+        carried = [
+            ("tries", b.index(2)), ("number", listed.number), ("before", before), ("above", above), ("low", stretch.low),
+            ("smallest", none), ("beyond", none), ("equal", none), ("each", none),
+        ]  # fmt: skip
+        _, number, before, _, _, smallest, beyond, equal, each = b.while_(
+            carried, misled, attempt, about="In the list; in one of all elements that weigh anything, if the sample misled."
+        )
+
+        def in_front():
+            copies = lambda: [lists.copies(Listed(listed.offset, before), smallest, "Those in front of this part.")]
+            return b.if_(single, ["in_front"], lambda: [t.f32_of(before)], copies, types=[b.f32_type])[0]
+
+        return self._cut(smallest, need, beyond, equal, in_front, each)
+
+    def _each(self, weight: Weight, value: ir.Value) -> ir.Value:
+        return self.t.extract(weight(self.b.splat(value, 8)), self.t.zero, "weight")
+
+    def _collect_all(self, row: Stretches, lowest: ir.Value, offset: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The elements of the row that reach a bound, as a list; and how many are in front of this part."""
+        t, memory = self.t, self.lists.memory
+        weighs = lambda chunk: t.compare("OGE", chunk.x, lowest, "weighs")
+        about = "All elements that weigh anything."
+        if self.cores.is_alone:
+            return self.lists.collect(row(t.zero, self.length), weighs, memory, offset, about), t.zero
+        start = self.cores.start
+        before = self.lists.collect(row(t.zero, start), weighs, memory, offset, about)
+        rest = self.lists.collect(row(start, self.length), weighs, memory, t.plus(offset, before), "And from this part on.")
+        return t.plus(before, rest, "number"), before
+
+    def _cut(self, smallest, need, above, equal, in_front, each) -> list[ir.Value]:
+        """The cut and how many of the elements equal to it go, less those in front of this part: as many of them stay as are
+        needed, at least one."""
         b = self.b
-        survives = self.t.compare("OGE", sample, floor, "survives")
-        weights = self.t.where(survives, weight(sample), 0.0, "sample_weights")
-        squares = b.op(arith.mulf, weights, weights, name="sample_squares")
-        share = b.op(arith.mulf, target, b.f32(_SAMPLE / self.vocabulary), name="sample_target")
-        low = b.op(arith.subf, reference, b.f32(_REACH), name="lowest")
-
-        def halve(_, low, step):
-            middle = b.op(arith.addf, low, step, name="middle")
-            below = self.t.compare("OLT", sample, middle, "below")
-            mass = self.t.reduced("add", self.t.where(below, weights, 0.0, "weights_below"), "mass_below")
-            spread = self.t.reduced("add", self.t.where(below, squares, 0.0, "squares_below"), "squares")
-            left = b.op(arith.subf, share, mass, name="to_spare")
-            enough = b.cmpf(
-                "OGE", b.op(arith.mulf, left, left), b.op(arith.mulf, spread, b.f32(_SIGMAS * _SIGMAS)), "enough"
-            )
-            fits = b.op(arith.andi, b.cmpf("OGE", left, b.f32(0.0)), enough, name="fits")
-            return [b.select(fits, middle, low, "low"), b.op(arith.mulf, step, b.f32(0.5), name="step")]
-
-        low, _ = b.for_(
-            b.index(0), b.index(_STEPS), b.index(1), [("low", low), ("step", b.f32(_REACH / 2))], halve,
-            induction="round", about="A bound by the sample: its mass below must stay under the target.",
-        )  # fmt: skip
-        return b.select(b.cmpf("OGT", low, floor), low, floor, "bound")
-
-    def _removed(self, smallest, need, above, listed: _List, weight: Weight) -> ir.Value:
-        """How many of the elements equal to the smallest value go: as many of them stay as are needed, at least one."""
-        b = self.b
-        equal = count_of(self.t, self._chunks(listed), "OEQ", smallest, about="How many elements equal it.")
-        each = self.t.extract(weight(b.splat(smallest, 8)), b.index(0), "weight")
         quotient = b.op(arith.divf, b.op(arith.subf, need, above), each, name="quotient")
         quotient = b.select(b.cmpf("OLT", quotient, equal), quotient, equal, "quotient")
         whole = b.op(arith.sitofp, b.f32_type, b.op(arith.fptosi, b.i32_type, quotient), name="whole")
         more = b.op(arith.addf, whole, b.f32(1.0))
         stay = b.select(b.cmpf("OLT", whole, quotient), more, whole, "stay")
         stay = b.select(b.cmpf("OGT", stay, b.f32(1.0)), stay, b.f32(1.0), "stay")
-        return b.op(arith.subf, equal, stay, name="removed")
-
-    # -- the search in a list -----------------------------------------------------------------------------------
-
-    def _smallest(self, listed: _List, spare: tuple, need, bound, pivots: tuple, weight: Weight | None):
-        """The key of the smallest value above which the list has less than `need`: elements, or weight.
-
-        Args:
-          spare: where shorter lists go; `listed` stays as it is unless it is one of them.
-          bound: the value is not below it.
-          pivots: the values that a list that is too long is split at first, where they are inside.
-
-        Returns: the key; how much is above; and a list with all elements that have this key.
-        """
-        b, keys = self.b, self.keys
-
-        def inside(key, low, high):
-            is_inside = b.op(arith.andi, b.cmpi("sgt", key, low), b.cmpi("slt", key, high))
-            return b.select(is_inside, key, keys.middle(low, high), "pivot")
-
-        def too_long(offset, other, then, number, above, low, high, pivot, following):
-            wide = b.cmpi("sgt", high, b.op(arith.addi, low, b.i32(1)))
-            return b.op(arith.andi, b.cmpi("sgt", number, b.index(LIST_TILE)), wide, name="too_long")
-
-        def narrow(offset, other, then, number, above, low, high, pivot, following):
-            pivot = inside(pivot, low, high)
-            bound = keys.value(pivot, "pivot_value")
-            beyond = self._measure(_List(offset, number), bound, weight, "How much is above the pivot.")
-            beyond = b.op(arith.addf, above, beyond, name="beyond")
-            upper = b.cmpf("OLT", beyond, need, "is_at_most_pivot")
-            source = self._chunks(_List(offset, number))
-
-            def keep(predicate):
-                return lambda: [self._collect(source, predicate, bound, other, "The side that has it.")]
-
-            (number,) = b.if_(upper, ["number"], keep("OLE"), keep("UGT"), types=[b.index_type])
-            low, high = b.select(upper, low, pivot, "low_key"), b.select(upper, pivot, high, "high_key")
-            return [other, then, other, number, b.select(upper, beyond, above, "above"), low, high, following, low]
-
-        first, second = (keys.of(pivot, "pivot") for pivot in pivots)
-        other, then = spare
-        low = b.op(arith.subi, keys.of(bound, "bound"), b.i32(1), name="below_all")
-        carried = [
-            ("list", listed.offset), ("other", other), ("then", then), ("number", listed.number), ("above", b.f32(0.0)),
-            ("low_key", low), ("high_key", keys.constant(float("inf"))), ("pivot_key", first), ("next_pivot", second),
-        ]  # fmt: skip
-        offset, _, _, number, above, low, high, _, _ = b.while_(
-            carried, too_long, narrow, about="A list longer than one tile: split at a pivot, the side that has the value is kept."
-        )
-        left = _List(offset, number)
-        x = self._chunks(left).at(b.index(0)).x
-        measured = b.splat(b.f32(1.0), LIST_TILE, "ones") if weight is None else weight(x)
-
-        def enough_above(middle):
-            bound = keys.value(middle, "bound")
-            hits = self.t.where(self.t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
-            beyond = b.op(arith.addf, above, self.t.reduced("add", hits, "beyond"), name="beyond")
-            return b.cmpf("OGE", beyond, need, "enough_above")
-
-        # Nothing is above the largest; but NaN is.
-        largest = keys.of(self.t.reduced("max", x, "largest"), "largest")
-        nearer = b.op(arith.andi, b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
-        high = b.select(nearer, largest, high, "high_key")
-        _, key = keys.bisect(low, high, enough_above, ("low_key", "high_key"), "The smallest value above which is too little.")
-        value = keys.value(key, "found")
-        above = b.op(arith.addf, above, self._measure(left, value, weight, "How much is above it."), name="above")
-        return key, above, left
-
-    # -- passes -------------------------------------------------------------------------------------------------
-
-    def _chunks(self, listed: _List) -> ListChunks:
-        return ListChunks(self.b, self.memory, listed.offset, listed.number, LIST_TILE)
-
-    def _collect(self, source, predicate: str, bound: ir.Value, offset: ir.Value, about: str) -> ir.Value:
-        """Packs what compares so with a bound into a list; how long that gets."""
-        b = self.b
-
-        def body(chunk: Chunk, number):
-            mask = self.t.compare(predicate, chunk.x, bound, "reaches")
-            packed, kept = self.t.compress(chunk.x if chunk.raw is None else chunk.raw, mask, "packed")
-            # Where -inf is packed, so are the lanes behind the last element.
-            kept = self.t.smaller(kept, chunk.count, "kept")
-
-            def store():
-                self.t.store(packed, self.memory, self.t.plus(offset, number), kept)
-                return []
-
-            b.if_(b.cmpi("sgt", kept, b.index(0)), [], store)
-            return [b.op(arith.addi, number, kept, name="number")]
-
-        return source.each([("number", b.index(0))], body, about)[0]
-
-    def _measure(self, listed: _List, bound: ir.Value | None, weight: Weight | None, about: str) -> ir.Value:
-        """How much of a list is above a bound (f32): elements, or weight."""
-        b = self.b
-
-        def body(chunk: Chunk, total):
-            x = chunk.x
-            measured = self.t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
-            if bound is not None:
-                measured = self.t.where(self.t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
-            return [b.op(arith.addf, total, self.t.reduced("add", measured, "chunk_total"), name="amount")]
-
-        return self._chunks(listed).each([("amount", b.f32(0.0))], body, about)[0]
+        removed = b.op(arith.subf, equal, stay, name="removed")
+        if self.cores.is_alone:
+            return [smallest, removed]
+        behind = lambda: [b.op(arith.subf, removed, in_front(), name="own_removed")]
+        has_ties = b.cmpf("OGT", removed, b.f32(0.0), "has_ties")
+        (removed,) = b.if_(has_ties, ["own_removed"], behind, lambda: [removed], types=[b.f32_type])
+        return [smallest, removed]
