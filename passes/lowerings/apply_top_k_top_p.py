@@ -135,6 +135,7 @@ class Filter:
     """Builds the rows of one kernel."""
 
     RESULT = "out"
+    SLOTS = 2  # sets of facts that cores of a row tell each other
 
     def __init__(self, op, site: Site, plan: Plan):
         self.op, self.producers, self.out, self.b = op, site.producers, site.outputs[self.RESULT], site.b
@@ -158,7 +159,7 @@ class Filter:
         self.ramp = t.ramp(lanes, b.f32_type, "ramp")
         self.candidates = None if self.op.k is None or plan.short else Candidates(t, self.keys, plan.chunks)
         self.part = share.part
-        self.exchange = _Exchange(t, plan.parts, share.part) if plan.parts > 1 else None
+        self.exchange = _Exchange(t, plan.parts, share.part, self.SLOTS) if plan.parts > 1 else None
         self.searcher = None if plan.short else self._searcher()
         self.list = None
         if self.op.p is not None and (plan.short or self.candidates):
@@ -237,13 +238,23 @@ class Filter:
         end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
         chunks = self.chunks(start, end, plan.chunk, plan.part, plan.resident)
         self.searcher.cores.start, self.searcher.cores.turn = start, turn
+        self.announce(chunks)
         cut, removed = self.split_decision(chunks, k, p, turn)
+        self.finish_part(chunks, active, cut, removed)
+
+    def announce(self, part: RowChunks) -> None:
+        """What the other cores need besides, before all meet for the first time."""
+
+    def finish_part(self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value) -> None:
+        """Writes this part of a row, if this core has one."""
 
         def write_part():
-            self.write(chunks if plan.resident else self.chunks(start, end, plan.written, plan.part), cut, removed)
+            plan = self.plan
+            chunks = part if plan.resident else self.chunks(part.start, part.end, plan.written, plan.part)
+            self.write(chunks, cut, removed)
             return []
 
-        b.if_(active, [], write_part)
+        self.b.if_(active, [], write_part)
 
     def split_decision(self, part: RowChunks, k, p, turn: ir.Value) -> Sequence[ir.Value]:
         """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it."""
@@ -456,9 +467,9 @@ class _Alone:
 class _Exchange:
     """The lists of all parts of a row, through global memory."""
 
-    def __init__(self, t: Ops, parts: int, part: ir.Value):
+    def __init__(self, t: Ops, parts: int, part: ir.Value, slots: int):
         self.t, self.parts, self.part = t, parts, part
-        self.meeting = Meeting(t, part, _PAIRS, slots=2)
+        self.meeting = Meeting(t, part, _PAIRS, slots)
 
     def give(self, largest: Largest, turn: ir.Value) -> None:
         self.meeting.give_list(largest.pairs, turn)

@@ -1,8 +1,9 @@
 """`ascend.filter_sample` on tiles: the filter's thresholds, then one choice among what they leave.
 
-The thresholds are those of `apply_top_k_top_p`, found as there; the row that they leave is never written. The choice takes a
-pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors. The sum of the weights
-would divide all scores alike, so it is not computed.
+The thresholds are those of `apply_top_k_top_p`, found as there, by as many cores; the row that they leave is never written.
+The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors. The
+sum of the weights would divide all scores alike, so it is not computed. Cores that share a row meet once more: the first
+of them takes the best of their choices.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
 from .lowering import lowering
 from .candidates import maximum_of
+from .filter_search import MAX_VOCABULARY
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
@@ -23,6 +25,7 @@ SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, 
 CANDIDATES = apply_top_k_top_p.CANDIDATES
 
 _Q = ("row", "col")
+_MAXIMUM, _BEST = 2, 3  # sets of facts
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -33,7 +36,6 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 @lowering("ascend.filter_sample", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
-    site.parts = 1
     plan = plan_of(op, site)
     site.remarks.append(plan.why)
     _FilterSample(op, site, plan).build()
@@ -43,6 +45,7 @@ class _FilterSample(Filter):
     """The filter, but that what it would write is a choice."""
 
     RESULT = "index"
+    SLOTS = 4
 
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
         self.row_number = row
@@ -56,6 +59,28 @@ class _FilterSample(Filter):
 
     def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
         """Chooses among what is above `cut`, and equal to it but for the first `removed` elements."""
+        _, chosen = self._best(chunks, cut, removed, maximum_of(self.t, chunks))
+        self.t.store_index(chosen, self.out, self.row_number)
+
+    def announce(self, part: RowChunks) -> None:
+        self.maximum = maximum_of(self.t, part)
+        self.searcher.cores.give([self.maximum], _MAXIMUM)
+
+    def finish_part(self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value) -> None:
+        t, b, cores = self.t, self.b, self.searcher.cores
+        best, chosen = self._best(part, cut, removed, cores.largest(self.maximum, _MAXIMUM, 0))
+        cores.give([best, b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
+        self.meet()
+
+        def choose():
+            _, place = cores.first_largest(_BEST)
+            self.t.store_index(b.op(arith.fptosi, b.i32_type, place, name="chosen"), self.out, self.row_number)
+            return []
+
+        b.if_(t.both(active, b.cmpi("eq", self.part, t.zero), "is_first"), [], choose, about="The best of all parts.")
+
+    def _best(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value, maximum: ir.Value) -> list[ir.Value]:
+        """The greatest score of a stretch, and its place (i32)."""
         b = self.b
         place = b.f32(-1.0)
         if self.op.p is not None:
@@ -63,14 +88,12 @@ class _FilterSample(Filter):
                 b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
                 lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
             )  # fmt: skip
-        maximum = maximum_of(self.t, chunks)
         carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
 
         def body(chunk: Chunk, best, chosen):
             return self._choose(chunk, cut, place, maximum, best, chosen)
 
-        _, chosen = chunks.each(carried, body, "The greatest score of a survivor.")
-        self.t.store_index(chosen, self.out, self.row_number)
+        return chunks.each(carried, body, "The greatest score of a survivor.")
 
     def _last_removed(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """The position of the last element that goes although it equals `cut` (f32)."""
@@ -90,7 +113,8 @@ class _FilterSample(Filter):
             return [b.op(arith.subf, left, here, name="ties_left"), place]
 
         carried = [("ties_left", removed), ("last_removed", b.f32(-1.0))]
-        return chunks.each(carried, body, "The last one of the ties that go.")[1]
+        left, place = chunks.each(carried, body, "The last one of the ties that go.")
+        return b.select(b.cmpf("OGT", left, b.f32(0.0)), b.f32(MAX_VOCABULARY), place, "last_removed")  # all go
 
     def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
         t, b, lanes = self.t, self.b, length_of(chunk.x)

@@ -69,6 +69,7 @@ class Alone:
         return own
 
     def largest(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
+        """NaN if there is one."""
         return own
 
     def all_sums(self, which: int, name: str) -> ir.Value:
@@ -121,8 +122,25 @@ class Group(Alone):
 
     def largest(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
         b = self.b
-        larger = lambda largest, other: b.select(b.cmpf("OGT", other, largest), other, largest, "largest")
+
+        def larger(largest, other):
+            is_larger = self.t.either(b.cmpf("OGT", other, largest), b.cmpf("UNE", other, other))
+            return b.select(is_larger, other, largest, "largest")
+
         return self._fold(slot, fact, larger, "largest")
+
+    def first_largest(self, slot: int) -> tuple[ir.Value, ir.Value]:
+        """The largest of a first fact, and the second fact beside it, of the first part that has it."""
+        t, b = self.t, self.b
+        facts = self._facts(slot)
+
+        def better(part, largest, beside):
+            other = self._fact(facts, part, 0)
+            is_larger = b.cmpf("OGT", other, largest, "is_larger")
+            return [b.select(is_larger, other, largest, "largest"), b.select(is_larger, self._fact(facts, part, 1), beside, "beside")]
+
+        first = [("largest", t.extract(facts, t.zero, "largest")), ("beside", t.extract(facts, t.one, "beside"))]
+        return tuple(b.for_(t.one, b.index(self.parts), t.one, first, better, induction="other"))
 
     def _fold(self, slot: int, fact: int, function, name: str) -> ir.Value:
         t, b = self.t, self.b
