@@ -44,6 +44,7 @@ from .handles import guarded
 # Imported for what they register, see `lowerings.lowering`.
 from .lowerings import (  # noqa: F401
     apply_top_k_top_p,
+    apply_top_k_top_p_with_sorted,
     filter_sample,
     moe_gating_routing,
     moe_gating_top_k,

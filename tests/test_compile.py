@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jascend as ja
+from jascend.passes import lower_to_tile
 
 
 def shape(*dims, dtype=np.float32):
@@ -179,9 +180,16 @@ def test_a_result_that_an_operator_takes_too_has_a_kernel_of_its_own():
 
 
 def test_an_operator_without_a_kernel_is_unsupported():
-    refused = "unsupported operation 'apply_top_k_top_p_with_sorted': no kernel is generated for it"
+    refused = "'ascend.apply_top_k_top_p_with_sorted' is generated for a fixed row length of 1 to 1048576"
+    long = (2, (1 << 20) + 1)
     with pytest.raises(ja.errors.Unsupported, match=refused):
-        ja.compile(lambda x, i: ja.apply_top_k_top_p_with_sorted(x, i, k=3), shape(2, 64), shape(2, 64, dtype=np.int32))
+        ja.compile(lambda x, i: ja.apply_top_k_top_p_with_sorted(x, i, k=3), shape(*long), shape(*long, dtype=np.int32))
+
+
+def test_an_operator_without_a_lowering_is_unsupported(monkeypatch):
+    monkeypatch.delitem(lower_to_tile._LOWERINGS, "ascend.sort")
+    with pytest.raises(ja.errors.Unsupported, match="unsupported operation 'sort': no kernel is generated for it"):
+        ja.compile(lambda x: ja.sort(x), shape(2, 71))
 
 
 @pytest.mark.parametrize("target", ["ascend310p", "", "ASCEND910B"])
