@@ -84,6 +84,24 @@ def test_rows_larger_than_the_unified_buffer(vocabulary, dtype, modes):
     assert_same(run(logits, p, k), np.asarray(ja.apply_top_k_top_p(logits, **kwargs)))
 
 
+def test_rows_that_cores_search_together():
+    """Where the sample misleads, is far below the row, or says nothing; copies of one value; masks; NaN."""
+    rng = np.random.default_rng(4)
+    logits = rng.normal(0, 1, (8, 9001))
+    logits[1] -= 1000
+    logits[2] = np.where(np.arange(9001) % 140 > 16, logits[2], -50)  # the sample sees only what is small
+    logits[3] = np.where(rng.random(9001) < 0.01, logits[3], -np.inf)
+    logits[4] = rng.integers(-1, 2, 9001)
+    logits[5] = 2.5
+    logits[6, ::900] = np.nan
+    logits[7, 4000] = 300
+    logits = logits.astype(np.float32)
+    p = np.array([0.9, 0.9, 0.5, 0.99, 0.9, 0.6, 0.9, 0.5], np.float32)
+    k = np.array([3000, 9001, 5000, 4000, 3000, 1000, 200, 0], np.int32)
+    for given in ({"p": p, "k": k}, {"p": p}):
+        assert_same(run(logits, **given), np.asarray(ja.apply_top_k_top_p(logits, **given)))
+
+
 _SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, 2.5, 2.5, -300.0, float("inf"), float("-inf"), float("nan")]
 _BATCH = 5
 

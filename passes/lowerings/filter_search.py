@@ -32,7 +32,7 @@ from .filter_bounds import Bounds, Stretch, sorted_sample
 from .keys import Keys
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of
-from .row_cores import UNIT, Alone
+from .row_cores import OWN, UNIT, Alone
 from .threshold_lists import Listed, ThresholdLists, Weight
 
 MAX_VOCABULARY = 1 << 20
@@ -196,8 +196,8 @@ class ThresholdSearch:
         def again():
             whole = row(t.zero, self.length)
             maximum = maximum_of(t, whole)
-            self._weigh(whole, maximum, "UGE", floor, _ALL, "The mass once more, with the row's own maximum.")
-            return [maximum, self.cores.all_sums(_ALL, "total")]
+            self._weigh(whole, maximum, "UGE", floor, OWN, "The mass once more, with the row's own maximum.")
+            return [maximum, self.cores.all_sums(OWN, "total")]
 
         reference, total = b.if_(
             usable(total), ["reference", "total"], lambda: [reference, total], again, types=[b.f32_type] * 2

@@ -27,7 +27,8 @@ from .threshold_lists import LIST_TILE, Listed
 
 UNIT = 1024  # elements of one sum of weights: fixed by the numerics and not by the mapping
 
-LISTS, SUMS = 4, 2  # lists and arrays of unit sums that a row has at a time
+LISTS, SUMS = 4, 3  # lists and arrays of unit sums that a row has at a time
+OWN = 2  # the sums that a core makes of the whole row, for itself
 
 
 class Alone:
@@ -86,7 +87,8 @@ class Alone:
     def _sums_of(self, which: int) -> ir.Value:
         t, b = self.t, self.b
         lanes = up(self.units, 8)
-        base = b.op(arith.muli, self.sums_core, b.index(SUMS * lanes), name="row_sums")
+        core = self.core if which == OWN else self.sums_core
+        base = b.op(arith.muli, core, b.index(SUMS * lanes), name="row_sums")
         return t.plus(base, b.index(which * lanes)) if which else base
 
 

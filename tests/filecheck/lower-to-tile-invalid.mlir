@@ -1,9 +1,10 @@
 // RUN: jascend-opt %s --lower-to-tile --split-input-file --verify-diagnostics
 
-// expected-error@below {{exactly one operator with a lowering to tiles, this one has: ascend.apply_top_k_top_p_with_sorted}}
-func.func @sorted(%x: tensor<2x8xf32>, %i: tensor<2x8xi32>, %k: tensor<2xi32>) -> tensor<2x8xf32> attributes {ascend.kernel} {
-  %0 = "ascend.apply_top_k_top_p_with_sorted"(%x, %i, %k) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>} : (tensor<2x8xf32>, tensor<2x8xi32>, tensor<2xi32>) -> tensor<2x8xf32>
-  return %0 : tensor<2x8xf32>
+// expected-error@below {{exactly one operator with a lowering to tiles, this one has: ascend.sort, ascend.sort}}
+func.func @sorted_twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi32>) attributes {ascend.kernel} {
+  %0, %1 = "ascend.sort"(%x) {descending = false} : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi32>)
+  %2, %3 = "ascend.sort"(%0) {descending = true} : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi32>)
+  return %2, %3 : tensor<2x8xf32>, tensor<2x8xi32>
 }
 
 // -----

@@ -19,14 +19,19 @@
 // CHECK:             "tile.compress"
 // CHECK:           } {ascend.comment = "The elements that reach the bound."}
 // CHECK:             "tile.store"(%{{.*}}, %[[LISTS]],
+// With another k, the part's elements between two values that a sample of the row gives.
+// CHECK:           } else {
+// CHECK:             "tile.load_rows"(%[[X]],{{.*}} -> tensor<1024xf32>
+// CHECK:             "tile.compress"
+// CHECK:           } {ascend.comment = "The elements that the k-th largest can be; how many are above them."}
 // CHECK:           "tile.sync_all"
 // CHECK:           "tile.load"(%[[LISTS]],{{.*}} -> tensor<1024xf32>
 // CHECK:           "tile.merge"({{.*}}) {run = 128 : i64, ways = 4 : i64}
+// CHECK:           } {ascend.comment = "The lists of all parts, one behind the other."}
+// CHECK:           } attributes {ascend.comment = "The smallest value above which is too little."}
+// CHECK-NOT:       "tile.sync_all"
 // Unordered, so that NaN stays.
 // CHECK:             arith.cmpf uge
-// CHECK:             "tile.store"(%{{.*}}, %[[OUT]],
-// One core searches a row with another k.
-// CHECK:             "tile.load"(%[[X]],{{.*}} -> tensor<8192xf32>
 // CHECK:             "tile.store"(%{{.*}}, %[[OUT]],
 // CHECK:         return
 // SMALL-LABEL: func.func private @top_k(
@@ -61,19 +66,20 @@ func.func private @short(%x: tensor<2x300xf16>, %k: tensor<2xi32>) -> tensor<2x3
 
 // -----
 
-// Top-p alone is searched for. The division is computed on every chunk, in float32 and rounded to the dtype; the
+// Top-p alone is searched for, by six cores a row. The division is computed on every chunk, in float32 and rounded to the dtype; the
 // temperature once a row. The sample is computed from strided loads. A row that ends inside a chunk is padded after the
 // arithmetic, whatever that made of the padding.
 // CHECK-LABEL: func.func private @scaled(
 // CHECK-SAME:      %[[X:[a-z0-9]+]]: memref<?x50257xbf16, "gm">, %[[T:[a-z0-9]+]]: memref<?xbf16, "gm">
-// CHECK:         %[[RAMP:.*]] = "tile.iota"{{.*}} tensor<8192xf32>
-// CHECK:         scf.for %[[ROW:[a-z0-9]+]] =
+// CHECK:         %[[RAMP:.*]] = "tile.iota"{{.*}} tensor<3072xf32>
+// CHECK:         scf.for
+// CHECK:           %[[ROW:[a-z0-9]+]] = arith.minsi
 // CHECK:           %[[T16:.*]] = "tile.load"(%[[T]], %[[ROW]],
 // CHECK:           %[[LANES:.*]] = tensor.extract_slice %[[T16]][0] [8]
 // CHECK:           %[[T32:.*]] = arith.extf %[[LANES]]
 // CHECK:           %[[SCALAR:.*]] = "tile.extract"(%[[T32]]
 // CHECK:           "tile.load_rows"(%[[X]],{{.*}}gm_pitch = 785{{.*}} tensor<1024xbf16>
-// CHECK:           %[[SPLAT:.*]] = tensor.splat %[[SCALAR]] : tensor<8192xf32>
+// CHECK:           %[[SPLAT:.*]] = tensor.splat %[[SCALAR]] : tensor<3072xf32>
 // CHECK:           scf.for
 // CHECK:             %[[RAW:.*]] = "tile.load"(%[[X]],{{.*}}) {pad = 0.000000e+00 : f32}
 // CHECK:             %[[WIDE:.*]] = arith.extf %[[RAW]]
