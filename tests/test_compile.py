@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jascend as ja
-from jascend.passes import lower_to_tile
+from jascend.passes.lowerings import lowering
 
 
 def shape(*dims, dtype=np.float32):
@@ -187,7 +187,7 @@ def test_an_operator_without_a_kernel_is_unsupported():
 
 
 def test_an_operator_without_a_lowering_is_unsupported(monkeypatch):
-    monkeypatch.delitem(lower_to_tile._LOWERINGS, "ascend.sort")
+    monkeypatch.delitem(lowering._lowerings, "ascend.sort")
     with pytest.raises(ja.errors.Unsupported, match="unsupported operation 'sort': no kernel is generated for it"):
         ja.compile(lambda x: ja.sort(x), shape(2, 71))
 

@@ -15,9 +15,9 @@ from jascend.backends.ascend.targets import Target
 
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
-from .lowering import lowering
 from .candidates import maximum_of
 from .filter_search import MAX_VOCABULARY
+from .lowering import lowering
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
 
