@@ -29,8 +29,8 @@ class LibraryOperator:
       source: the page that its signature and limits are from.
       operands: how many it takes.
       rule: `rule(operands, dims) -> result`, with matrices the way they are multiplied; raises VerifyError.
-      parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "0", "1", ... for an operand, "out",
-        "[0]" for a list of one tensor, "dim" and "dims" for the attribute, anything else as it is.
+      parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "x0", "x1", ... for an operand, "out",
+        "[x0]" for a list of one tensor, "dim" and "dims" for the attribute, anything else as it is.
       flops: `flops(operands, result) -> number`; 0 where time is that of memory.
       matrices: the operands whose last two dimensions may be transposed.
       index: the operand of indices or sizes that the library takes as int64.
@@ -149,34 +149,34 @@ LIBRARY: dict[str, LibraryOperator] = {
         LibraryOperator(
             "aclnnMatmul", "The product of two matrices.",
             "aclnn_matmul.h", f"{_PAGES}/ops-nn/aclnnMatmul.md", 2, _matmul,
-            ("0", "1", "out", "static_cast<int8_t>(0)"),  # cubeMathType: as the dtypes are
+            ("x0", "x1", "out", "static_cast<int8_t>(0)"),  # cubeMathType: as the dtypes are
             flops=_multiply_adds, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnBatchMatMul", "Products of two matrices, many of them.",
             "aclnn_batch_matmul.h", f"{_PAGES}/ops-nn/aclnnBatchMatMul.md", 2,
-            _batch_matmul, ("0", "1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, matrices=(0, 1),
+            _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnGroupedMatmulV4", "Of rows in groups, each group times a matrix of its own; 0 behind the last group.",
             "aclnn_grouped_matmul_v4.h", f"{_PAGES}/aclnnGroupedMatmulV4.md", 3, _grouped_matmul,
-            ("[0]", "[1]", *["nullptr"] * 6, "2", *["nullptr"] * 3,
+            ("[x0]", "[x1]", *["nullptr"] * 6, "x2", *["nullptr"] * 3,
              "3", "0", "1", "0",  # one tensor comes out; groups of rows; the list has sizes; no activation
              "[out]", "nullptr", "nullptr"),
             flops=_multiply_adds, matrices=(1,), index=2, zeroed=True,
         ),
         LibraryOperator(
             "aclnnIndexSelect", "The slices of a dimension that a list of positions names.",
-            "aclnn_index_select.h", f"{_PAGES}/ops-nn/aclnnIndexSelect.md", 2, _index_select, ("0", "dim", "1", "out"),
+            "aclnn_index_select.h", f"{_PAGES}/ops-nn/aclnnIndexSelect.md", 2, _index_select, ("x0", "dim", "x1", "out"),
         ),
         LibraryOperator(
             "aclnnArgMax", "Where along a dimension the largest element is, the first of equal ones.",
-            "aclnn_argmax.h", f"{_PAGES}/ops-math/aclnnArgMax.md", 1, _arg_max, ("0", "dim", "false", "out"),
+            "aclnn_argmax.h", f"{_PAGES}/ops-math/aclnnArgMax.md", 1, _arg_max, ("x0", "dim", "false", "out"),
         ),
         LibraryOperator(
             "aclnnPermute", "The dimensions in another order.",
             "aclnn_permute.h", f"{_PAGES}/ops-math/aclnnPermute.md", 1, _permute,
-            ("0", "dims", "out"),
+            ("x0", "dims", "out"),
         ),
     )
 }  # fmt: skip

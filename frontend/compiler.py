@@ -18,7 +18,7 @@ from jascend import libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
-from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape
+from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape, TensorType
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
@@ -156,6 +156,20 @@ class Program:
         rows = arguments[leading].shape[0]
         return plan.at(lambda dim: batch.size(dim, rows))
 
+    def _graph(self, run: tuple | None) -> project.Graph:
+        """The whole program for a written project, with the rows of a run, if there was one."""
+        batch, plan = self._traced.batch, self._compiled.plan
+        types = [TensorType(x.shape, x.dtype.name) for x in self._traced.arguments]
+        if batch is not None:
+            def size(dim: int, rows: int = _ROWS_OF_CALLERS) -> int:
+                return batch.size(dim, rows)
+
+            plan = plan.at(size) if run is None else self._plan_for(run[0])
+            types = [type_.at(size) for type_ in types]
+        if run is not None:
+            types = [TensorType(x.shape, x.dtype.name) for x in run[0]]
+        return project.Graph(plan, types, run)
+
     def _kernels_for(self, arguments: tuple | None) -> tuple[backend.Kernel, ...]:
         """The kernels as a call with these arguments launches them; without arguments, as they were compiled."""
         batch = self._traced.batch
@@ -265,14 +279,16 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
         names = " or ".join(map(repr, socs))
         raise Unsupported("Program.write", "soc", f"must be {names} for {program.target}, but is {soc!r}")
     data: dict = {}
+    run = None
     if arguments is not None:
-        program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
+        out = program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
+        run = program._checked(arguments, {}), [np.asarray(x) for x in jax.tree.leaves(out)]
     kernels = program._kernels_for(arguments)
     stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()
     if kind == "direct":
         return project.write_direct(directory, kernels, stages, target, why, data=data)
-    return project.write(directory, kernels, stages, target, why, soc=soc, data=data)
+    return project.write(directory, kernels, stages, target, why, soc=soc, data=data, whole=program._graph(run))
 
 
 def compile(  # noqa: A001

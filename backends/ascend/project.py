@@ -7,16 +7,18 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from . import twin
-from .codegen import aclnn, cmake, direct, op_host
+from .codegen import aclnn, cmake, direct, graph, op_host
 from .codegen.op_host import operator_type
 from .codegen.template import fill
 from .compile import Kernel
 from .files import cache_directory, write_whole
+from .plan import Plan, TensorType
 from .signature import Tensor
 from .targets import Target
 
@@ -33,6 +35,15 @@ _MSOPGEN_TYPES = {
 Data = Mapping[str, tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
 
 
+@dataclass(frozen=True)
+class Graph:
+    """How kernels and library calls make up the program, and one run of it: arguments and results."""
+
+    plan: Plan
+    arguments: Sequence[TensorType]
+    data: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None
+
+
 def write(
     directory: Path,
     kernels: Sequence[Kernel],
@@ -42,6 +53,7 @@ def write(
     *,
     soc: str,
     data: Data,
+    whole: Graph,
 ) -> Path:
     """Writes a custom operator project: `op_host/`, `op_kernel/`, the build, callers in `test/`, a prototype for
     msopgen an operator, `ir/` (the IR after each stage) and a README. The same program gives the same bytes."""
@@ -55,7 +67,11 @@ def write(
         )
         files[f"{operator_type(kernel.name)}.json"] = _prototype(kernel)
     files |= cmake.files([kernel.name for kernel in kernels], soc) | aclnn.files(calls)
-    files |= {f"test/{path}": content for path, content in _data(calls, data).items()} | _ir(stages)
+    files[graph.PATH] = graph.emit(whole.plan, whole.arguments, {call.kernel: call for call in calls})
+    data_files = _data(calls, data)
+    if whole.data and len(data) == len(calls):  # else a kernel had no rows, and was not launched
+        data_files |= graph.data(*whole.data)
+    files |= {f"test/{path}": content for path, content in data_files.items()} | _ir(stages)
     files["README.md"] = _readme(kernels, target.name, soc, explanation)
     _write_files(directory, files)
     return directory
@@ -153,7 +169,8 @@ its rows and the vector cores that there are.
 - `op_host/`: each operator's definition, tiling, and inference of shapes and dtypes
 - `op_kernel/`: the kernels
 - `CMakeLists.txt`, `CMakePresets.json`, `build.sh`: the build of the package; it needs CANN
-- `test/`: a program an operator that calls it through aclnn and compares; see `test/README.md`
+- `test/`: a program an operator that calls it through aclnn and compares, and one for the whole graph; see
+  `test/README.md`
 - `*.json`: prototypes, from which `msopgen gen -i <file> -c ai_core-@soc@ -lan cpp -out <directory>` makes a project
   for a toolkit that this one does not suit
 - `ir/`: the IR after each stage of the compiler

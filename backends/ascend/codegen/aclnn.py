@@ -47,7 +47,7 @@ def files(calls: Sequence[Call]) -> dict[str, str]:
     programs = {f"test/{call.kernel}.cpp": _program(call) for call in calls}
     names = "\n".join(f"    {call.kernel}" for call in calls)
     return programs | {
-        "test/harness.h": HARNESS,
+        "test/harness.h": fill(HARNESS, graph=_GRAPH),
         "test/CMakeLists.txt": fill(_CMAKE, kernels=names),
         "test/README.md": fill(_README, kernels="\n".join(f"    ./build/test_{call.kernel}" for call in calls)),
     }
@@ -120,14 +120,9 @@ _PROGRAM = (
         outputs.push_back(std::make_unique<harness::Tensor>(output, output.Filled()));
     }
 
-    // Phase 1 checks the arguments and says how much scratch memory the call needs, phase 2 starts the call.
-    uint64_t workspaceSize = 0;
-    aclOpExecutor *executor = nullptr;
-    harness::Check(aclnn@operator@GetWorkspaceSize(@arguments@, &workspaceSize, &executor),
-                   "aclnn@operator@GetWorkspaceSize");
-    const harness::Memory workspace(workspaceSize);
-    harness::Check(aclnn@operator@(workspace.get(), workspaceSize, executor, session.stream()), "aclnn@operator@");
-    harness::Check(aclrtSynchronizeStream(session.stream()), "aclrtSynchronizeStream");
+    harness::Run(session, "aclnn@operator@", [&](uint64_t *size, aclOpExecutor **executor) {
+        return aclnn@operator@GetWorkspaceSize(@arguments@, size, executor);
+    }, aclnn@operator@);
 
 """
     + COMPARISON
@@ -151,6 +146,7 @@ HARNESS = """\
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "acl/acl.h"
@@ -261,38 +257,110 @@ struct Description {
 class Tensor {
 public:
     Tensor(const Description &description, const std::vector<uint8_t> &bytes)
-        : size_(bytes.size()), memory_(bytes.size())
+        : description_(description), memory_(std::make_shared<Memory>(bytes.size()))
     {
-        if (size_ > 0) {
-            Check(aclrtMemcpy(memory_.get(), size_, bytes.data(), size_, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
+        const size_t size = bytes.size();
+        if (size > 0) {
+            Check(aclrtMemcpy(memory_->get(), size, bytes.data(), size, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
         }
-        const std::vector<int64_t> &dims = description.dims;
-        std::vector<int64_t> strides(dims.size(), 1);
-        for (size_t i = dims.size(); i > 1; --i) {
-            strides[i - 2] = strides[i - 1] * dims[i - 1];
-        }
-        tensor_ = aclCreateTensor(dims.data(), dims.size(), description.dtype, strides.data(), 0, ACL_FORMAT_ND,
-                                  dims.data(), dims.size(), memory_.get());
-        Check(tensor_ == nullptr ? -1 : 0, "aclCreateTensor");
+        tensor_ = Create();
+    }
+    // The elements of another in another shape.
+    Tensor(const Tensor &other, const Description &description)
+        : description_(description), memory_(other.memory_), tensor_(Create())
+    {
     }
     Tensor(const Tensor &) = delete;
     Tensor &operator=(const Tensor &) = delete;
     ~Tensor() { aclDestroyTensor(tensor_); }
-    const aclTensor *get() const { return tensor_; }
+    aclTensor *get() const { return tensor_; }
+    // The same memory with the last two dimensions the other way round.
+    Tensor Transposed() const { return Tensor(*this, !isTransposed_); }
+    // Another handle of the same tensor.
+    aclTensor *Create() const
+    {
+        const std::vector<int64_t> &stored = description_.dims;
+        std::vector<int64_t> dims = stored, strides(stored.size(), 1);
+        for (size_t i = stored.size(); i > 1; --i) {
+            strides[i - 2] = strides[i - 1] * stored[i - 1];
+        }
+        if (isTransposed_) {
+            std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+            std::swap(strides[dims.size() - 1], strides[dims.size() - 2]);
+        }
+        aclTensor *tensor = aclCreateTensor(dims.data(), dims.size(), description_.dtype, strides.data(), 0,
+                                            ACL_FORMAT_ND, stored.data(), stored.size(), memory_->get());
+        Check(tensor == nullptr ? -1 : 0, "aclCreateTensor");
+        return tensor;
+    }
     std::vector<uint8_t> Read() const
     {
-        std::vector<uint8_t> bytes(size_);
-        if (size_ > 0) {
-            Check(aclrtMemcpy(bytes.data(), size_, memory_.get(), size_, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
+        const size_t size = description_.Bytes();
+        std::vector<uint8_t> bytes(size);
+        if (size > 0) {
+            Check(aclrtMemcpy(bytes.data(), size, memory_->get(), size, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
         }
         return bytes;
     }
 
 private:
-    size_t size_;
-    Memory memory_;
+    Tensor(const Tensor &other, bool isTransposed)
+        : description_(other.description_), memory_(other.memory_), isTransposed_(isTransposed), tensor_(Create())
+    {
+    }
+
+    Description description_;
+    std::shared_ptr<Memory> memory_;
+    bool isTransposed_ = false;
     aclTensor *tensor_ = nullptr;
 };
+
+// A list of one tensor, of which it has a handle of its own: it is destroyed with the list.
+class TensorList {
+public:
+    explicit TensorList(const Tensor &tensor)
+    {
+        const aclTensor *const tensors[] = {tensor.Create()};
+        list_ = aclCreateTensorList(tensors, 1);
+        Check(list_ == nullptr ? -1 : 0, "aclCreateTensorList");
+    }
+    TensorList(const TensorList &) = delete;
+    TensorList &operator=(const TensorList &) = delete;
+    ~TensorList() { aclDestroyTensorList(list_); }
+    aclTensorList *get() const { return list_; }
+
+private:
+    aclTensorList *list_ = nullptr;
+};
+
+class IntArray {
+public:
+    explicit IntArray(const std::vector<int64_t> &values) : array_(aclCreateIntArray(values.data(), values.size()))
+    {
+        Check(array_ == nullptr ? -1 : 0, "aclCreateIntArray");
+    }
+    IntArray(const IntArray &) = delete;
+    IntArray &operator=(const IntArray &) = delete;
+    ~IntArray() { aclDestroyIntArray(array_); }
+    const aclIntArray *get() const { return array_; }
+
+private:
+    aclIntArray *array_;
+};
+
+// The two phases of a call: the first checks the arguments and says how much scratch memory the call needs, the second
+// starts it.
+template <typename First, typename Second>
+void Run(const Session &session, const char *name, First first, Second second)
+{
+    uint64_t workspaceSize = 0;
+    aclOpExecutor *executor = nullptr;
+    Check(first(&workspaceSize, &executor), (std::string(name) + "GetWorkspaceSize").c_str());
+    const Memory workspace(workspaceSize);
+    Check(second(workspace.get(), workspaceSize, executor, session.stream()), name);
+    Check(aclrtSynchronizeStream(session.stream()), "aclrtSynchronizeStream");
+}
+
 
 inline std::vector<uint8_t> ReadFile(const std::string &path, size_t size)
 {
@@ -327,11 +395,14 @@ inline float ToFloat(const uint8_t *bytes, aclDataType dtype)
     return value;
 }
 
-// Whether an output is what is expected: to the bit, but for the last places of floats.
-inline bool Compare(const Description &output, const std::vector<uint8_t> &actual, const std::vector<uint8_t> &expected)
+// Whether an output is what is expected: to the bit, but for the last places of floats. `places` times as many of them
+// may differ where several operators have rounded.
+inline bool Compare(const Description &output, const std::vector<uint8_t> &actual, const std::vector<uint8_t> &expected,
+                    float places = 1.0F)
 {
     const bool isFloat = output.dtype == ACL_FLOAT || output.dtype == ACL_FLOAT16 || output.dtype == ACL_BF16;
-    const float tolerance = output.dtype == ACL_FLOAT ? 1e-5F : output.dtype == ACL_FLOAT16 ? 2e-3F : 1.6e-2F;
+    const float place = output.dtype == ACL_FLOAT ? 1e-5F : output.dtype == ACL_FLOAT16 ? 2e-3F : 1.6e-2F;
+    const float tolerance = place * places;
     const size_t width = output.IsHalfByte() ? 1 : output.ElementBytes();
     size_t different = 0, first = 0;
     for (size_t i = 0; i < expected.size() / width; ++i) {
@@ -356,8 +427,24 @@ inline bool Compare(const Description &output, const std::vector<uint8_t> &actua
     }
     return different == 0;
 }
-
+@graph@
 }  // namespace harness
+"""
+
+_GRAPH = """
+// A tensor with the contents of a file, or as it is before a call.
+inline Tensor Load(const std::string &directory, const Description &description)
+{
+    return Tensor(description, ReadFile(directory + description.name + ".bin", description.Bytes()));
+}
+inline Tensor Make(const Description &description) { return Tensor(description, description.Filled()); }
+
+// Whether what a graph has computed is what a file holds. Matrix products and what follows them round differently.
+inline bool CompareWith(const std::string &directory, const Description &output, const Tensor &tensor)
+{
+    const std::vector<uint8_t> expected = ReadFile(directory + output.name + ".bin", output.Bytes());
+    return Compare(output, tensor.Read(), expected, 64.0F);
+}
 """
 
 _CMAKE = """\
@@ -387,6 +474,15 @@ foreach(kernel ${kernels})
     target_link_directories(test_${kernel} PRIVATE "${cann}/lib64" "${package}/lib")
     target_link_libraries(test_${kernel} PRIVATE cust_opapi nnopbase ascendcl)
 endforeach()
+
+# The whole graph; it calls operators of CANN's libraries too.
+if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/graph.cpp")
+    add_executable(test_graph graph.cpp)
+    target_include_directories(test_graph PRIVATE "${cann}/include" "${package}/include")
+    target_link_directories(test_graph PRIVATE "${cann}/lib64" "${package}/lib")
+    set(opapi "opapi" CACHE STRING "the libraries of CANN's operators, as the toolkit at hand names them")
+    target_link_libraries(test_graph PRIVATE cust_opapi ${opapi} nnopbase ascendcl)
+endif()
 """
 
 _README = """\
@@ -397,6 +493,9 @@ A program an operator: it runs the operator on the tensors in `data/` and compar
 
     cmake -S . -B build && cmake --build build
 @kernels@
+
+`./build/test_graph` runs the whole graph in their place: all operators in order, those of CANN's libraries between them,
+on the data in `data/graph`.
 
 `data/` holds one call's tensors an operator, as the device has them: inputs, and outputs as jascend's host twin gave
 them. `program.write(directory, arguments=...)` writes it; without arguments there is none.

@@ -34,7 +34,7 @@ def _harness() -> str:
     """The callers' harness without aclnn: no tensors, device memory only."""
     start = aclnn.HARNESS.index("// A tensor on the device.")
     end = aclnn.HARNESS.index("inline std::vector<uint8_t> ReadFile")
-    harness = aclnn.HARNESS[:start] + _DEVICE_ARRAY + aclnn.HARNESS[end:]
+    harness = aclnn.HARNESS[:start] + _DEVICE_ARRAY + aclnn.HARNESS[end:].replace("@graph@", "")
     return harness.replace('#include "aclnn/acl_meta.h"\n', "").replace("acl or aclnn", "acl")
 
 

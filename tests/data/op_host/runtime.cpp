@@ -2,15 +2,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
-#include "aclnn/acl_meta.h"
-
-struct aclTensor {
-    std::vector<int64_t> dims;
-    aclDataType dtype;
-    void *data;
-};
+#include "runtime.h"
 
 namespace {
 
@@ -83,22 +78,52 @@ const char *aclGetRecentErrMsg() { return nullptr; }
 aclTensor *aclCreateTensor(const int64_t *dims, uint64_t rank, aclDataType dtype, const int64_t *strides, int64_t offset,
                            aclFormat format, const int64_t *storageDims, uint64_t storageRank, void *data)
 {
+    // In memory the dimensions lie one in the other; a view may have the last two the other way round.
+    std::vector<int64_t> view(dims, dims + rank), steps(strides, strides + rank);
+    if (rank >= 2 && steps[rank - 1] != 1) {
+        std::swap(view[rank - 1], view[rank - 2]);
+        std::swap(steps[rank - 1], steps[rank - 2]);
+    }
     int64_t stride = 1;
     for (uint64_t i = rank; i > 0; --i) {
-        if (strides[i - 1] != stride || dims[i - 1] != storageDims[i - 1]) {
+        if (steps[i - 1] != stride || view[i - 1] != storageDims[i - 1]) {
             return nullptr;
         }
-        stride *= dims[i - 1];
+        stride *= view[i - 1];
     }
     if (offset != 0 || format != ACL_FORMAT_ND || storageRank != rank || !IsInside(data, 0)) {
         return nullptr;
     }
     Count(1);
-    return new aclTensor{std::vector<int64_t>(dims, dims + rank), dtype, data};
+    return new aclTensor{std::vector<int64_t>(dims, dims + rank), std::vector<int64_t>(strides, strides + rank), dtype, data};
 }
 aclnnStatus aclDestroyTensor(const aclTensor *tensor)
 {
     delete tensor;
+    return Count(-1);
+}
+
+aclTensorList *aclCreateTensorList(const aclTensor *const *value, uint64_t size)
+{
+    Count(1);
+    return new aclTensorList{std::vector<const aclTensor *>(value, value + size)};
+}
+aclnnStatus aclDestroyTensorList(const aclTensorList *list)
+{
+    for (const aclTensor *tensor : list->tensors) {
+        aclDestroyTensor(tensor);
+    }
+    delete list;
+    return Count(-1);
+}
+aclIntArray *aclCreateIntArray(const int64_t *value, uint64_t size)
+{
+    Count(1);
+    return new aclIntArray{std::vector<int64_t>(value, value + size)};
+}
+aclnnStatus aclDestroyIntArray(const aclIntArray *array)
+{
+    delete array;
     return Count(-1);
 }
 
