@@ -214,12 +214,15 @@ def test_producers_are_computed_inside():
     np.testing.assert_allclose(got.y, expected.y, rtol=2e-5)
 
 
-def test_ids_are_not_computed_inside():
-    with pytest.raises(ja.errors.Unsupported, match="takes ids and masks from memory"):
-        ja.compile(
-            lambda x, ids, table: ja.moe_gating_top_k(x, 2, input_ids=ids + 1, tid2eid=table),
-            np.zeros((4, 8), np.float32), np.zeros(4, np.int32), np.zeros((5, 2), np.int32),
-        )  # fmt: skip
+def test_ids_are_computed_by_a_kernel_of_their_own():
+    def layer(x, ids, table):
+        return ja.moe_gating_top_k(x, 2, input_ids=ids + 1, tid2eid=table, norm_type=2)
+
+    x = np.random.default_rng(10).normal(size=(4, 8)).astype(np.float32)
+    ids, table = np.arange(4, dtype=np.int32), np.arange(10, dtype=np.int32).reshape(5, 2) % 8
+    program = ja.compile(layer, x, ids, table)
+    assert len(program.kernels) == 2
+    np.testing.assert_array_equal(program(x, ids, table).expert_idx, table[ids + 1])
 
 
 def test_inside_jit():
