@@ -71,6 +71,15 @@ def padded(x, ids, smooth):
     return jnp.round(rows / scale[..., None]).astype(jnp.int8), scale
 
 
+def routed_by_argsort(x, ids, smooth):
+    ids = jnp.clip(ids, 0, E - 1)
+    order = jnp.argsort(ids.reshape(-1))
+    rows = x[order // K].astype(F32) * smooth
+    scale = jnp.max(jnp.abs(rows), axis=-1, keepdims=True) / 127.0
+    codes = jnp.round(rows / scale).astype(jnp.int8)
+    return codes, scale[:, 0], jnp.argsort(order), jnp.bincount(ids.reshape(-1), length=E)
+
+
 # -- before it --------------------------------------------------------------------------------------------------------
 
 
@@ -93,7 +102,8 @@ def without_scales(x, ids, smooth):
 
 
 FORMS = [
-    written_out, rows_of_zeros_guarded, in_a_function, smoothed, padded, tokens_first, smoothed_tokens_first, without_scales,
+    written_out, rows_of_zeros_guarded, in_a_function, smoothed, padded, routed_by_argsort,
+    tokens_first, smoothed_tokens_first, without_scales,
 ]  # fmt: skip
 
 
@@ -186,18 +196,32 @@ def test_not_quantized(name):
 # -- compiled ---------------------------------------------------------------------------------------------------------
 
 
-def test_gating_routing_and_quantization_are_one_kernel():
-    def moe(logits, x):
-        gate = ja.moe_gating_top_k(logits, K, norm_type=1)
-        return gate.y, *written_out(x, gate.expert_idx, None)
+def test_a_router_in_plain_code_is_one_kernel():
+    def moe(x, bias, logits):
+        scores = jax.nn.sigmoid(logits.astype(F32))
+        _, ids = lax.top_k(scores + bias, K)
+        weights = jnp.take_along_axis(scores, ids, axis=-1)
+        order = jnp.argsort(ids.reshape(-1))
+        rows = x[order // K].astype(F32)
+        scale = jnp.abs(rows).max(-1, keepdims=True) / 127
+        codes = jnp.round(rows / scale).astype(jnp.int8)
+        counts = jnp.bincount(ids.reshape(-1), length=E)
+        return weights / weights.sum(-1, keepdims=True) * 2.5, codes, scale[:, 0], jnp.argsort(order), counts
 
     x, _, _ = arguments()
-    logits = np.random.default_rng(1).normal(size=(T, E)).astype(np.float32)
-    program = ja.compile(moe, logits, x)
+    rng = np.random.default_rng(1)
+    given = x, rng.normal(size=E).astype(np.float32), rng.normal(size=(T, E)).astype(ml_dtypes.bfloat16)
+    program = ja.compile(moe, *given)
     assert [kernel.name for kernel in program.kernels] == ["jascend_moe_moe_gating_routing"]
-    assert "rows routed with dynamic quantization" in program.explain() and "fuse-moe" in program.explain()
-    y, *rest = program(logits, x)
-    expected = plainly(moe, (logits, x))
-    np.testing.assert_allclose(y, expected[0], rtol=1e-5)
-    for found, wanted in zip(rest, expected[1:], strict=True):
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+    explained = program.explain()
+    assert "rows routed with dynamic quantization" in explained and "rewrote 'ascend.moe_init_routing'" in explained
+    weights, codes, scale, index, counts = map(np.asarray, program(*given))
+    wanted_weights, _, _, wanted_index, wanted_counts = map(np.asarray, jax.jit(moe)(*given))
+    np.testing.assert_allclose(weights, wanted_weights, rtol=1e-5)
+    np.testing.assert_array_equal(index, wanted_index)
+    np.testing.assert_array_equal(counts, wanted_counts)
+    rows = np.repeat(x.astype(np.float32), K, axis=0)[np.argsort(index)]
+    largest = np.abs(rows).max(axis=1)
+    np.testing.assert_array_equal(scale, largest / np.float32(127))
+    divisor = np.where(largest == 0, np.float32(1), largest / np.float32(127))
+    np.testing.assert_array_equal(codes, np.rint(rows / divisor[:, None]).astype(np.int8))

@@ -37,7 +37,8 @@ from .routing import raise_routing
 from .sampling import raise_draw, raise_filter
 
 RAISE_SAMPLING = "raise-sampling"
-_RULES = (raise_quantization, raise_routing, raise_gating, raise_draw, raise_filter)
+# In turns: what an earlier turn has raised is not looked at again.
+_RULES = ((raise_quantization,), (raise_routing, raise_gating, raise_draw, raise_filter))
 
 
 class Remark(NamedTuple):
@@ -65,16 +66,17 @@ def raise_sampling(closed_jaxpr: Any) -> Raised:
         return Raised(None, [])
     raised: dict[Node, Raise] = {}
     missed: dict[Node, str] = {}
-    for node in graph.nodes:
-        for rule in _RULES:
-            try:
-                found = rule(node)
-            except Refused as refusal:
-                missed.setdefault(node, str(refusal))
-                continue
-            if found is not None:
-                raised.update((each, found) for each in found.nodes if each not in raised)
-                break
+    for rules in _RULES:
+        for node in [node for node in graph.nodes if node not in raised]:
+            for rule in rules:
+                try:
+                    found = rule(node)
+                except Refused as refusal:
+                    missed.setdefault(node, str(refusal))
+                    continue
+                if found is not None:
+                    raised.update((each, found) for each in found.nodes if each not in raised)
+                    break
     if not raised:
         live = graph.live()
         return Raised(None, [_remark(node, "missed", text) for node, text in missed.items() if node in live])

@@ -10,7 +10,7 @@ Scales that are subnormal aside: the operator takes them for 0, and XLA for CPUs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from jascend.ops.moe_init_routing import moe_init_routing
 from .filters import Refused
 from .gating import vector_of
 from .graph import Node, Raise, number
+from .routing import routing_of
 from .rows import either, reduced, spread
 
 _ROUTING = "ascend.moe_init_routing"
@@ -42,6 +43,10 @@ class _Quantized:
     division: Node
     reason: str | None
 
+    @property
+    def factors(self) -> tuple[Node, ...]:
+        return () if self.smooth is None else (self.smooth,)
+
 
 def raise_quantization(node: Node) -> Raise | None:
     """A routing whose rows are quantized, after it or before."""
@@ -51,21 +56,29 @@ def raise_quantization(node: Node) -> Raise | None:
 
 
 def _of_routed(codes: Node) -> Raise | None:
-    """Codes of the rows that a routing gives."""
+    """Codes of the rows that a routing gives, be it the operator or written out."""
     found = _quantized(codes)
-    if found is None or found.x.op != _ROUTING or found.x.output:
+    if found is None or found.x.output:
         return None
-    routing = found.x
-    _check(found, routing)
+    by_code = routing_of(found.x) if found.x.op == "gather" else None
+    if by_code is None and found.x.op != _ROUTING:
+        return None
+    _check(found, {} if by_code else found.x.params)
     if found.guarded is not found.scale and not _only_divides(found):
         raise Refused("it has another scale for rows of zeros than the operator, which has 0")
-    others = routing.call.values[1:]
+    others = by_code.nodes[1:] if by_code else found.x.call.values[1:]
+    inputs = (by_code.x, by_code.ids) if by_code else found.x.inputs[:2]
 
     def build(value: Callable[[Node], Any]) -> list[Any]:
-        result = _route(value, routing, routing.inputs[0], found.smooth)
-        return [result.expanded_x, result.expanded_scale.reshape(found.scale.shape), *_given(result)]
+        if by_code:
+            result = by_code.run(value, _scale_operand(found, value), quant_mode=1)
+            rest = by_code.others(result)
+        else:
+            result = _route(value, found.x, inputs[0], found)
+            rest = _given(result)
+        return [result.expanded_x, result.expanded_scale.reshape(found.scale.shape), *rest]
 
-    return Raise((codes, found.scale, *others), _inputs(routing, routing.inputs[0], found.smooth), build, _TEXT)
+    return Raise((codes, found.scale, *others), (*inputs, *found.factors), build, _TEXT)
 
 
 def _routed(node: Node) -> Raise | None:
@@ -73,7 +86,7 @@ def _routed(node: Node) -> Raise | None:
     found = _quantized(node.inputs[0])
     if found is None or found.x.rank != 2:
         return None
-    _check(found, node, has_scale=True)
+    _check(found, node.params, has_scale=True)
     has_scale = node.params["has_scale"]
     if has_scale and spread(node.inputs[2]) is not spread(found.scale):
         if spread(node.inputs[2]) is spread(found.guarded):
@@ -81,29 +94,28 @@ def _routed(node: Node) -> Raise | None:
         raise Refused("the scales that it routes are not those that it divides by")
 
     def build(value: Callable[[Node], Any]) -> list[Any]:
-        result = _route(value, node, found.x, found.smooth)
+        result = _route(value, node, found.x, found)
         return [result.expanded_x, *_given(result), *([result.expanded_scale] if has_scale else [])]
 
-    return Raise(node.call.values, _inputs(node, found.x, found.smooth), build, _TEXT)
+    return Raise(node.call.values, (found.x, node.inputs[1], *found.factors), build, _TEXT)
 
 
-def _check(found: _Quantized, routing: Node, has_scale: bool = False) -> None:
+def _check(found: _Quantized, routing: Mapping[str, Any], has_scale: bool = False) -> None:
     if found.reason is not None:
         raise Refused(found.reason)
-    if routing.params["quant_mode"] != -1:
+    if routing.get("quant_mode", -1) != -1:
         raise Refused("its routing quantizes already")
-    if routing.params["has_scale"] and not has_scale:
+    if routing.get("has_scale") and not has_scale:
         raise Refused("its routing has scales already")
 
 
-def _inputs(routing: Node, x: Node, smooth: Node | None) -> tuple[Node, ...]:
-    return (x, routing.inputs[1]) if smooth is None else (x, routing.inputs[1], smooth)
+def _scale_operand(found: _Quantized, value: Callable[[Node], Any]) -> Any:
+    return None if found.smooth is None else value(found.smooth).reshape(1, found.smooth.length)
 
 
-def _route(value: Callable[[Node], Any], routing: Node, x: Node, smooth: Node | None) -> Any:
+def _route(value: Callable[[Node], Any], routing: Node, x: Node, found: _Quantized) -> Any:
     attributes = {k: v for k, v in routing.params.items() if k not in ("has_scale", "has_offset")} | {"quant_mode": 1}
-    scale = None if smooth is None else value(smooth).reshape(1, x.length)
-    return moe_init_routing(value(x), value(routing.inputs[1]), scale, **attributes)
+    return moe_init_routing(value(x), value(routing.inputs[1]), _scale_operand(found, value), **attributes)
 
 
 def _given(result: Any) -> list[Any]:

@@ -8,6 +8,7 @@ so the code is only raised where the ids come from a choice among the experts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,46 @@ from .rows import from_start, positions, ranks
 _MOST_EXPERTS = 10240
 
 
+@dataclass(frozen=True)
+class Routed:
+    """A routing that code writes out: `nodes` are its rows, its index and its counts."""
+
+    nodes: tuple[Node, ...]
+    x: Node
+    ids: Node
+    slots: int
+    experts: int
+    row_idx_type: int
+
+    def run(self, value: Callable[[Node], Any], scale: Any = None, **attributes: Any) -> Any:
+        """The operator's results."""
+        ids = value(self.ids).reshape(self.x.shape[0], self.slots)
+        return moe_init_routing(
+            value(self.x), ids, scale, expert_num=self.experts, row_idx_type=self.row_idx_type, **attributes
+        )
+
+    def others(self, result: Any) -> list[Any]:
+        """What nodes other than the rows are."""
+        _, pairs, *counts = self.nodes
+        index = result.expanded_row_idx.astype(pairs.dtype)
+        return [index, *(result.expert_tokens.astype(count.dtype) for count in counts)]
+
+
 def raise_routing(node: Node) -> Raise | None:
     """Rows taken in the order of the experts of their pairs."""
+    routed = routing_of(node)
+    if routed is None:
+        return None
+
+    def build(value: Callable[[Node], Any]) -> list[Any]:
+        result = routed.run(value)
+        return [result.expanded_x, *routed.others(result)]
+
+    text = f"tokens in the order of {routed.experts} experts, as moe_init_routing"
+    return Raise(routed.nodes, (routed.x, routed.ids), build, text)
+
+
+def routing_of(node: Node) -> Routed | None:
     taken = _rows_taken(node)
     if taken is None:
         return None
@@ -43,17 +82,8 @@ def raise_routing(node: Node) -> Raise | None:
     experts = int(high) + 1
     counts, experts = _counts(flat, experts)
     inverse = [user for user in pairs.users if user.op == "sort" and user.output == 1 and ranks(user) == order]
-    nodes = [node, *(inverse[:1] or [pairs]), *counts]
     ids = flat.inputs[0] if flat.op == "reshape" and flat.inputs[0].shape == (x.shape[0], slots) else flat
-
-    def build(value: Callable[[Node], Any]) -> list[Any]:
-        result = moe_init_routing(
-            value(x), value(ids).reshape(x.shape[0], slots), expert_num=experts, row_idx_type=0 if inverse else 1
-        )
-        rows = [result.expanded_x, result.expanded_row_idx.astype(pairs.dtype)]
-        return rows + [result.expert_tokens.astype(count.dtype) for count in counts]
-
-    return Raise(tuple(nodes), (x, ids), build, f"tokens in the order of {experts} experts, as moe_init_routing")
+    return Routed((node, *(inverse[:1] or [pairs]), *counts), x, ids, slots, experts, 0 if inverse else 1)
 
 
 def _rows_taken(node: Node) -> tuple[Node, Node, int] | None:
