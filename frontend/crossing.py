@@ -60,9 +60,9 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
         batches.check(jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).jaxpr, batch)
         args, kwargs = batches.with_rows((args, kwargs), batch.rows)
     traced, remarks = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs), ()
-    if RAISE_SAMPLING not in forbid:
-        traced, remarks = _raised(fn, traced, args, kwargs)
     with limits_of(target):
+        if RAISE_SAMPLING not in forbid:
+            traced, remarks = _raised(fn, traced, args, kwargs)
         lowered = traced.lower(lowering_platforms=(PLATFORM,))
     module = lowered.compiler_ir("stablehlo")
     with module.context:

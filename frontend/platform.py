@@ -53,7 +53,7 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
     """
 
     def lower(ctx, *operands, **params):
-        _check_limits(primitive, ctx.avals_in, params)
+        check_limits(primitive, ctx.avals_in, params)
         extra = 0 if rank is None else len(ctx.avals_in[0].shape) - rank
         if extra > 0:
             folded = fold or _folded(primitive, extra)
@@ -64,7 +64,12 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
     mlir.register_lowering(primitive, lower, platform=PLATFORM)
 
 
-def _check_limits(primitive, avals, params) -> None:
+def has_limits() -> bool:
+    """Whether the limits of a product are kept here."""
+    return _product.get() is not None
+
+
+def check_limits(primitive, avals, params) -> None:
     """Raises what a call raises that is meant for the product."""
     product = _product.get()
     if product is None or "target" not in params:

@@ -9,6 +9,7 @@ from jax import lax
 from raising import raised, refused
 
 import jascend as ja
+from jascend.platform import limits_of
 
 T, E, K, H = 12, 6, 2, 32
 F32 = jnp.float32
@@ -191,6 +192,16 @@ def test_not_quantized(name):
     after, counts, remarks = raised(fn, *arguments())
     text = "\n".join(remark.text for remark in remarks if remark.kind == "missed")
     assert after is None and reason in text and bool(reason) == bool(text)
+
+
+@pytest.mark.parametrize(("fn", "reason"), [(smoothed, "(active experts, H) on ascend950"), (padded, "drop_pad_mode 1 on ascend950")])
+def test_what_a_product_does_not_have_stays(fn, reason):
+    with limits_of("ascend950"):
+        _, counts, remarks = raised(fn, *arguments())
+        _, others, _ = raised(written_out, *arguments())
+    assert counts["moe_init_routing"] == others["moe_init_routing"] == 1
+    (remark,) = remarks
+    assert remark.kind == "missed" and reason in remark.text
 
 
 # -- compiled ---------------------------------------------------------------------------------------------------------

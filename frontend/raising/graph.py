@@ -25,6 +25,7 @@ from jascend.ops.moe_gating_top_k import moe_gating_top_k_p
 from jascend.ops.moe_init_routing import moe_init_routing_p
 from jascend.ops.sort import sort_p
 from jascend.ops.top_k_top_p_sample import top_k_top_p_sample_p
+from jascend.platform import check_limits, has_limits
 
 _OURS = (apply_top_k_top_p_p, moe_gating_top_k_p, moe_init_routing_p, sort_p, top_k_top_p_sample_p)
 
@@ -220,9 +221,19 @@ class Graph:
 def _build(found: Raise, node: Node, arrays: Mapping[Node, Any]) -> Sequence[Any]:
     with _at(node.call):
         try:
+            if has_limits():
+                _check_limits(found, arrays)
             return found.build(arrays.__getitem__)
         except OperatorError as error:
             raise CannotRaise(found, str(error)) from error
+
+
+def _check_limits(found: Raise, arrays: Mapping[Node, Any]) -> None:
+    """Raises what an operator of it raises on the product that it is compiled for."""
+    inputs = [arrays[x] for x in found.inputs]
+    built = jax.make_jaxpr(lambda *given: list(found.build(dict(zip(found.inputs, given)).__getitem__)))(*inputs)
+    for eqn in built.eqns:
+        check_limits(eqn.primitive, [atom.aval for atom in eqn.invars], eqn.params)
 
 
 def _key(value: Any) -> Any:
