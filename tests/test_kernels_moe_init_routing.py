@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jascend as ja
+from jascend.dialect.rules.moe_init_routing import QUANTIZATIONS
 from jascend.errors import OperatorError, Unsupported
 
 F32, BF16 = np.float32, ml_dtypes.bfloat16
@@ -194,9 +195,10 @@ def routings(draw):
     experts = draw(st.sampled_from([1, 2, 7, 64, 300, 511, 512, 1100, 5120] + [10240] * (kind < 2)))
     first = draw(st.integers(0, experts - 1)) if draw(st.booleans()) else 0
     end = draw(st.integers(first + 1, experts)) if draw(st.booleans()) else experts
+    mode = draw(st.sampled_from([-1, 0, 1] if target == "ascend910b" else list(QUANTIZATIONS)))
     attributes = {
         "expert_num": experts, "expert_tokens_num_type": kind, "row_idx_type": draw(st.integers(0, 1)),
-        "active_expert_range": (first, end), "quant_mode": draw(st.sampled_from([-1, 0, 1])),
+        "active_expert_range": (first, end), "quant_mode": mode,
     }  # fmt: skip
     padded = tokens and target == "ascend910b" and experts <= 300 and draw(st.booleans())
     if padded:
@@ -205,17 +207,22 @@ def routings(draw):
     elif target == "ascend910b" and draw(st.booleans()):
         attributes["active_num"] = draw(st.integers(0, tokens * slots + 1))
     size = draw(st.sampled_from([0, 1, 3, 31, 130, 257, 1001] + ([] if padded else [5003])))
-    dtype = draw(st.sampled_from([F32, BF16, np.float16]))
+    size = size // 2 * 2 if mode in (9, 13) else size  # two share a byte
+    dtype = {"float32": F32, "bfloat16": BF16, "float16": np.float16}[
+        draw(st.sampled_from([name for name in QUANTIZATIONS[mode].x if name in ("float32", "bfloat16", "float16")]))
+    ]
     operands = routing(tokens, slots, size, experts, dtype, draw(st.integers(0, 2**32 - 1)))
     near = draw(st.sampled_from([experts, min(experts, 3)]))  # many ties
     operands["expert_idx"] = np.where(operands["expert_idx"] < experts, operands["expert_idx"] % near + first, -1)
     operands["expert_idx"] = operands["expert_idx"].astype(np.int32)
-    if attributes["quant_mode"] == 0:
-        operands |= {"scale": np.array([2.5], F32), "offset": np.array([-1.25], F32)}
-    elif attributes["quant_mode"] == 1 and (end - first) * size < 1 << 20 and draw(st.booleans()):
+    if mode in (0, 7):
+        operands |= {"scale": np.array([2.5], F32), "offset": np.array([-1.25], F32) if mode == 0 else None}
+    elif mode == 13 and draw(st.booleans()):
+        operands["scale"] = smooth(1, size)
+    elif mode == 1 and (end - first) * size < 1 << 20 and draw(st.booleans()):
         active = attributes["active_expert_range"]
         operands["scale"] = smooth(active[1] - active[0], size)
-    elif attributes["quant_mode"] == -1 and draw(st.booleans()):
+    elif mode == -1 and draw(st.booleans()):
         operands["scale"] = np.arange(tokens, dtype=F32)
     return operands, attributes, target, draw(st.sampled_from([1, 2, 7, 48]))
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mlir import ir
 from mlir.dialects import arith, math
 
-from ..builder import Builder, f32_bits, tile_type, up
+from ..builder import Builder, comment, f32_bits, tile_type, up
 from .ops import Ops
 from .row_chunks import length_of
 
@@ -117,13 +117,16 @@ class Divided(_Groups):
     def __call__(self, x: ir.Value) -> list[ir.Value]:
         b = self.b
         value = _as_f32(b, x)
+        comment(value.owner, "The largest magnitude of each group.")
         largest = self.largest(b.op(math.absf, value, name="magnitudes"))
         scales = b.op(arith.divf, largest, self.limits, name="scales")
+        comment(scales.owner, "The scales: that over the largest code. Where there is none, a large divisor.")
         scale = self.bits(b.op(arith.divf, largest, self.limits, name="scale"), "scale_bits")
         some = self.i32(arith.minsi, scale, 1, "is_scale")
         huge = self.i32(arith.addi, self.i32(arith.muli, some, -_HUGE, "not_huge"), _HUGE, "huge_if_none")
         divisor = self.number(b.op(arith.maxsi, scale, huge, name="divisor_bits"), "divisor")
         quotient = b.op(arith.divf, value, self.each(divisor, "divisor_of_group"), name="quotients")
+        comment(quotient.owner, "The codes.")
         quotient = self.without_sign(quotient, some)
         return [self.t.make("Quantize", quotient, length=self.lanes, element=self.code, name="codes"), scales]
 
@@ -155,6 +158,7 @@ class Scaled(_Groups):
         """The codes and scales of the rows, or of the part of one with that number."""
         b, t, grouping = self.b, self.t, self.grouping
         value = _as_f32(b, x)
+        comment(value.owner, "The largest magnitude of each group.")
         numbers = self.bits_as_numbers(x) if self.is_bf16 else None
         bits = self.largest_bits(value, numbers)
         if grouping.floor:
@@ -204,9 +208,12 @@ class Scaled(_Groups):
     def power(self, bits: ir.Value) -> ir.Value:
         """The bits of the power of two."""
         grouping, least = self.grouping, 0
-        if grouping.rule == "up":  # a mantissa above 0x600000 carries into the exponent
+        if grouping.rule == "up":
             bits, least = self.i32(arith.addi, bits, 0x1FFFFF, "carried"), 1
+            comment(bits.owner, "The power of two of each group. A mantissa above 0x600000 carries into the exponent.")
         field = self.b.op(arith.andi, bits, self.exponent, name="exponent")
+        if grouping.rule == "down":
+            comment(field.owner, "The power of two of each group.")
         field = self.i32(arith.addi, field, -(int(grouping.largest) << _FIELD), "exponent")
         return self.i32(arith.maxsi, field, least << _FIELD, "power_bits")
 
@@ -216,12 +223,15 @@ class Scaled(_Groups):
         negative = self.i32(arith.muli, power, -1, "negative")
         inverse = self.number(self.i32(arith.addi, negative, 254 << _FIELD, "inverse_bits"), "inverse")
         scaled = b.op(arith.mulf, value, self.each(inverse, "inverse_of_group"), name="values")
+        comment(scaled.owner, "The values over it.")
         if numbers is None:
             return scaled
         # Subnormal numbers, as whole numbers, times 2^(-133 - e); below 2^-126, that makes nothing of them.
         inverse = self.i32(arith.maxsi, self.i32(arith.addi, negative, 121 << _FIELD, "small_bits"), 0, "small_bits")
         inverse = self.each(self.number(inverse, "small_inverse"), "small_inverse_of_group")
-        small = self.bits(b.op(arith.mulf, numbers, inverse, name="small"), "small_bits")
+        small = b.op(arith.mulf, numbers, inverse, name="small")
+        comment(small.owner, "Those of subnormal numbers, from their bits.")
+        small = self.bits(small, "small_bits")
         sign = b.op(arith.andi, self.bits(value, "value_bits"), self.sign, name="sign")
         small = self.number(b.op(arith.ori, small, sign, name="signed_small"), "signed_small")
         is_small = b.cmpf("OLT", numbers, t.splat(_SUBNORMAL, numbers), "is_small")

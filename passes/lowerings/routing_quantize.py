@@ -12,7 +12,7 @@ from mlir.dialects import arith, math, tensor
 
 from jascend.dialect.ascendc import element_bits
 
-from ..builder import Builder, tile_type, up
+from ..builder import Builder, comment, tile_type, up
 from .row_chunks import length_of, slice_of, with_slice
 from .ops import Ops
 
@@ -110,7 +110,9 @@ class Dynamic:
         return value
 
     def magnitudes(self, value: ir.Value) -> ir.Value:
-        return self.b.op(math.absf, value, name="magnitudes")
+        magnitudes = self.b.op(math.absf, value, name="magnitudes")
+        comment(magnitudes.owner, "The largest magnitude of each row, and the scale that it gives.")
+        return magnitudes
 
     def scale(self, magnitudes: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The scale of every row, a block each, and zeros; and what to divide or multiply the row by, a lane each."""
@@ -142,6 +144,7 @@ class Dynamic:
     def codes(self, value: ir.Value, by: ir.Value) -> ir.Value:
         each = self.t.make("Broadcast", by, length=length_of(value), name="divisor_rows", width=self.pitch)
         quotients = self.b.op(arith.mulf if self.inverse else arith.divf, value, each, name="quotients")
+        comment(quotients.owner, "The codes.")
         return self.t.make("Quantize", quotients, length=length_of(value), element=self.code, name="codes")
 
 
