@@ -95,6 +95,7 @@ class PipelineLoads:
             remarks.add(loop, "missed", f"{what}: not worth loading ahead")
             return
         remarks.add(loop, "passed", f"{what}: loaded an iteration ahead")
+        model.known.pop(loop, None)
         with loop.location, ir.InsertionPoint(loop):
             _rewrite(loop, loads)
 
@@ -177,6 +178,7 @@ class _Model:
 
     def __init__(self, target: str):
         self.costs = costs(target)
+        self.known: dict[ir.Operation, float] = {}  # of ops with regions; a loop that is written anew is forgotten
 
     def copy_cycles(self, op: ir.Operation) -> float:
         tile = op.results[0] if op.results else op.operands[0]
@@ -192,11 +194,11 @@ class _Model:
 
     def op_cycles(self, op: ir.Operation) -> float:
         c = self.costs
-        inner = max((self.cycles(block) for region in op.regions for block in region.blocks), default=0.0)
-        if op.name in ("scf.for", "scf.while"):
-            return _trips(op) * inner
-        if inner:
-            return inner
+        if len(op.regions):
+            if op not in self.known:
+                inner = max((self.cycles(block) for region in op.regions for block in region.blocks), default=0.0)
+                self.known[op] = _trips(op) * inner if op.name in ("scf.for", "scf.while") else inner
+            return self.known[op]
         if op.name in _LOADS or op.name in _STORES:
             return self.copy_cycles(op)
         if op.name == "tile.extract":
