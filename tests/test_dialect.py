@@ -1,5 +1,6 @@
 """The dialects: what their tables promise, IRDL, op classes, the verifier, the reference pages."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,26 @@ def test_every_op_is_described(name):
 def test_every_op_is_known_to_mlir(name, context):
     for op in DIALECTS[name].ops:
         assert context.is_registered_operation(f"{name}.{op.name}")
+
+
+FILECHECK = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/filecheck/dialect").glob("*.mlir")}
+OPS = [name for dialect in DIALECTS.values() for name in dialect.by_name]
+
+
+@pytest.mark.parametrize("form", ["", " --mlir-print-op-generic"])
+@pytest.mark.parametrize("name", OPS)
+def test_every_op_has_a_round_trip(name, form):
+    """A FileCheck test prints it, in either form, parses that again, and looks for the op."""
+    pipe = rf"^// RUN: jascend-opt %s( --split-input-file --verify-diagnostics)?{form} \| jascend-opt( --split-input-file)? \| FileCheck"
+    tests = [text for text in FILECHECK.values() if re.search(pipe, text, re.MULTILINE)]
+    assert any(re.search(rf'// CHECK.*"{name}"', text) for text in tests)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_op_has_an_invalid_test(name):
+    """One that expects an error, of its own, of the op."""
+    error = re.compile(rf'// expected-error@below \{{\{{.+\}}\}}\n[^\n]*"{name}"\(')
+    assert any(error.search(text) for text in FILECHECK.values() if "--verify-diagnostics" in text)
 
 
 def test_every_vector_op_has_a_pipe_and_roles():

@@ -25,6 +25,11 @@ from .common import (
 _MODE = Attribute("mode", "string", "`CMPMODE`", values=("LT", "GT", "EQ", "LE", "GE", "NE"))
 
 
+def _scalar_is_of(op, buffer: ir.Value) -> None:
+    if op.scalar.type != ir.MemRefType(buffer.type).element_type:
+        raise VerifyError(f"'scalar' must be {element_of(buffer)}, got {op.scalar.type}")
+
+
 def _verify_cast(op) -> None:
     in_space(op, dst="ub", src="ub")
     same_lengths(op, "dst", "src")
@@ -38,8 +43,7 @@ def _verify_cast(op) -> None:
 def _verify_duplicate(op) -> None:
     in_space(op, dst="ub")
     takes(op, "dst")
-    if op.scalar.type != ir.MemRefType(op.dst.type).element_type:
-        raise VerifyError(f"'scalar' must be {element_of(op.dst)}, got {op.scalar.type}")
+    _scalar_is_of(op, op.dst)
 
 
 def _verify_create_vec_index(op) -> None:
@@ -63,12 +67,12 @@ def _verify_compare(op) -> None:
 
 def _verify_compare_scalar(op) -> None:
     _compared(op, "src0")
+    _scalar_is_of(op, op.src0)
 
 
-def _verify_shift(op) -> None:
+def _verify_with_scalar(op) -> None:
     elementwise("src")(op)
-    if op.scalar.type != ir.MemRefType(op.src.type).element_type:
-        raise VerifyError(f"'scalar' must be {element_of(op.src)}, got {op.scalar.type}")
+    _scalar_is_of(op, op.src)
 
 
 def _verify_select(op) -> None:
@@ -79,6 +83,7 @@ def _verify_select(op) -> None:
 def _verify_select_scalar(op) -> None:
     elementwise("src0")(op)
     mask_fits(op.mask, op.dst)
+    _scalar_is_of(op, op.src0)
 
 
 def unary(name: str, api: str) -> Op:
@@ -98,7 +103,7 @@ def binary(name: str, api: str) -> Op:
 def with_scalar(name: str, api: str) -> Op:
     return Op(
         name, f"`{api}(dst, src, scalar, count)`.", operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
-        verify=elementwise("src"), side_effects=True, pipe="V", in_place=("src",),
+        verify=_verify_with_scalar, side_effects=True, pipe="V", in_place=("src",),
     )  # fmt: skip
 
 
@@ -145,7 +150,7 @@ VECTOR = (
             f"`Shift{way.capitalize()}(dst, src, scalar, count)`.",
             operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
             attributes=(Attribute("logical", "bool", "zeros come in from the left, as for unsigned types", True),),
-            verify=_verify_shift,
+            verify=_verify_with_scalar,
             side_effects=True,
             pipe="V",
             in_place=("src",),
@@ -199,7 +204,7 @@ VECTOR = (
     Op(
         "select_scalar",
         "`Select(dst, mask, src0, scalar, VSEL_TENSOR_SCALAR_MODE, count)`: a set bit takes `src0`.",
-        operands=(DST, Operand("mask", "memref", "read", role="in"), SRC0, Operand("scalar", "any", "")),
+        operands=(DST, Operand("mask", "memref", "read", role="in"), SRC0, Operand("scalar", "any", "element type of `src0`")),
         verify=_verify_select_scalar,
         side_effects=True,
         pipe="V",

@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s | jascend-opt | FileCheck %s
+// RUN: jascend-opt %s --mlir-print-op-generic | jascend-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @filter(
 // CHECK:         "ascend.apply_top_k_top_p"(%arg0, %arg1, %arg2) {operandSegmentSizes = array<i32: 1, 1, 1>, target = "ascend910b"} : (tensor<?x128256xbf16>, tensor<?xbf16>, tensor<?xi32>) -> tensor<?x128256xbf16>

@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s | jascend-opt | FileCheck %s
+// RUN: jascend-opt %s --mlir-print-op-generic | jascend-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @both(
 // CHECK:         "ascend.filter_sample"(%arg0, %arg1, %arg2, %arg3) {eps = 0.000000e+00 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1>, target = "ascend910b"} : (tensor<?x9xbf16>, tensor<?x9xf32>, tensor<?xbf16>, tensor<?xi32>) -> tensor<?xi64>

@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s | jascend-opt | FileCheck %s
+// RUN: jascend-opt %s --mlir-print-op-generic | jascend-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @grouped(
 // CHECK:         %{{.*}}:2 = "ascend.moe_gating_top_k"(%arg0, %arg1)

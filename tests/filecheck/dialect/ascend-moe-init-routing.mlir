@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s | jascend-opt | FileCheck %s
+// RUN: jascend-opt %s --mlir-print-op-generic | jascend-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @rows(
 // CHECK:         "ascend.moe_init_routing"(%arg0, %arg1) {active_expert_range = array<i32: 0, 8>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64, expert_num = 8 : i64, expert_tokens_num_flag = true, expert_tokens_num_type = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0>, quant_mode = -1 : i64, resultSegmentSizes = array<i32: 1, 1, 1, 0>, row_idx_type = 0 : i64} : (tensor<6x64xf32>, tensor<6x2xi32>) -> (tensor<12x64xf32>, tensor<12xi32>, tensor<8xi64>)

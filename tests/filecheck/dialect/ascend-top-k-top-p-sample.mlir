@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s | jascend-opt | FileCheck %s
+// RUN: jascend-opt %s --mlir-print-op-generic | jascend-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @index(
 // CHECK:         "ascend.top_k_top_p_sample"(%arg0, %arg1, %arg2, %arg3) {eps = 9.99999993E-9 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, target = "ascend910b", top_k_guess = 32 : i64} : (tensor<?x128256xbf16>, tensor<?xi32>, tensor<?xbf16>, tensor<?x128256xf32>) -> tensor<?xi64>

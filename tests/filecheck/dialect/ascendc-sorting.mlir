@@ -4,10 +4,13 @@
 // CHECK-LABEL: func.func @lists(
 // CHECK:         "ascendc.sort32"(%arg0, %arg2, %arg3) : (memref<256xf32, "ub">, memref<128xf32, "ub">, memref<128xi32, "ub">) -> ()
 // CHECK:         "ascendc.mrg_sort"(%arg1, %arg0) {repeat = 1 : i64, run = 32 : i64, ways = 4 : i64}
+// CHECK:         "ascendc.mrg_sort_lists"(%arg0, %arg2, %arg2) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} :
 // CHECK:         "ascendc.gather_pattern"(%arg3, %arg1) {pattern = 2 : i64} : (memref<128xi32, "ub">, memref<256xf32, "ub">) -> ()
 func.func @lists(%p: memref<256xf32, "ub">, %q: memref<256xf32, "ub">, %s: memref<128xf32, "ub">, %i: memref<128xi32, "ub">) {
   "ascendc.sort32"(%p, %s, %i) : (memref<256xf32, "ub">, memref<128xf32, "ub">, memref<128xi32, "ub">) -> ()
   "ascendc.mrg_sort"(%q, %p) {repeat = 1 : i64, run = 32 : i64, ways = 4 : i64} : (memref<256xf32, "ub">, memref<256xf32, "ub">) -> ()
+  "ascendc.mrg_sort_lists"(%p, %s, %s) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}
+    : (memref<256xf32, "ub">, memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
   "ascendc.gather_pattern"(%i, %q) {pattern = 2 : i64} : (memref<128xi32, "ub">, memref<256xf32, "ub">) -> ()
   return
 }
@@ -19,13 +22,17 @@ func.func @lists(%p: memref<256xf32, "ub">, %q: memref<256xf32, "ub">, %s: memre
 // CHECK:         "ascendc.scatter"(%arg1, %arg0, %arg2)
 // CHECK:         "ascendc.gather_mask"(%arg0, %arg0, %arg3)
 // CHECK:         "ascendc.bitwise_and"(%arg3, %arg3, %arg3)
+// CHECK:         "ascendc.bitwise_or"(%arg3, %arg3, %arg3)
 // CHECK:         "ascendc.shift_right"(%arg2, %arg2, %arg4) {logical = true}
+// CHECK:         "ascendc.shift_left"(%arg2, %arg2, %arg4) : (memref<64xi32, "ub">, memref<64xi32, "ub">, i32) -> ()
 func.func @moves(%x: memref<64xbf16, "ub">, %y: memref<128xbf16, "ub">, %o: memref<64xi32, "ub">, %m: memref<8xui8, "ub">, %s: i32) {
   "ascendc.gather"(%x, %y, %o) : (memref<64xbf16, "ub">, memref<128xbf16, "ub">, memref<64xi32, "ub">) -> ()
   "ascendc.scatter"(%y, %x, %o) : (memref<128xbf16, "ub">, memref<64xbf16, "ub">, memref<64xi32, "ub">) -> ()
   %n = "ascendc.gather_mask"(%x, %x, %m) : (memref<64xbf16, "ub">, memref<64xbf16, "ub">, memref<8xui8, "ub">) -> index
   "ascendc.bitwise_and"(%m, %m, %m) : (memref<8xui8, "ub">, memref<8xui8, "ub">, memref<8xui8, "ub">) -> ()
+  "ascendc.bitwise_or"(%m, %m, %m) : (memref<8xui8, "ub">, memref<8xui8, "ub">, memref<8xui8, "ub">) -> ()
   "ascendc.shift_right"(%o, %o, %s) {logical = true} : (memref<64xi32, "ub">, memref<64xi32, "ub">, i32) -> ()
+  "ascendc.shift_left"(%o, %o, %s) : (memref<64xi32, "ub">, memref<64xi32, "ub">, i32) -> ()
   return
 }
 

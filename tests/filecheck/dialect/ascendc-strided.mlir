@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s --split-input-file --verify-diagnostics | jascend-opt --split-input-file | FileCheck %s
+// RUN: jascend-opt %s --split-input-file --verify-diagnostics --mlir-print-op-generic | jascend-opt --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @every_op(
 // CHECK:         %[[BLOCKS:.*]] = "ascendc.block_num"() : () -> index
@@ -9,6 +10,11 @@
 // CHECK:         "ascendc.copy_blocks"(%arg0, %arg1) {dst_gap = 56 : i64, length = 8 : i64, repeat = 8 : i64, src_gap = 0 : i64} :
 // CHECK:         "ascendc.brcb"(%arg1, %arg2) {repeat = 1 : i64} :
 // CHECK:         "ascendc.sub_strided"(%arg0, %arg0, %arg1) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 0, 8, 8, 1>} :
+// CHECK:         "ascendc.add_strided"(%arg0, %arg0, %arg1) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 0, 8, 8, 1>} :
+// CHECK:         "ascendc.mul_strided"(%arg0, %arg0, %arg0) {mask = 32 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 1, 8, 8, 8>} :
+// CHECK:         "ascendc.div_strided"(%arg0, %arg0, %arg0)
+// CHECK:         "ascendc.max_strided"(%arg0, %arg0, %arg0)
+// CHECK:         "ascendc.min_strided"(%arg0, %arg0, %arg0)
 // CHECK:         "ascendc.copy_strided"(%arg0, %arg1) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 0, 8, 1>} :
 func.func @every_op(%x: memref<512xf32, "ub">, %b: memref<64xf32, "ub">, %s: memref<8xf32, "ub">, %i: index) {
   %n = "ascendc.block_num"() : () -> index
@@ -23,6 +29,16 @@ func.func @every_op(%x: memref<512xf32, "ub">, %b: memref<64xf32, "ub">, %s: mem
   "ascendc.brcb"(%b, %s) {repeat = 1 : i64} : (memref<64xf32, "ub">, memref<8xf32, "ub">) -> ()
   "ascendc.sub_strided"(%x, %x, %b) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 0, 8, 8, 1>}
     : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<64xf32, "ub">) -> ()
+  "ascendc.add_strided"(%x, %x, %b) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 0, 8, 8, 1>}
+    : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<64xf32, "ub">) -> ()
+  "ascendc.mul_strided"(%x, %x, %x) {mask = 32 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 1, 8, 8, 8>}
+    : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<512xf32, "ub">) -> ()
+  "ascendc.div_strided"(%x, %x, %x) {mask = 32 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 1, 8, 8, 8>}
+    : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<512xf32, "ub">) -> ()
+  "ascendc.max_strided"(%x, %x, %x) {mask = 32 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 1, 8, 8, 8>}
+    : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<512xf32, "ub">) -> ()
+  "ascendc.min_strided"(%x, %x, %x) {mask = 32 : i64, repeat = 8 : i64, strides = array<i32: 1, 1, 1, 8, 8, 8>}
+    : (memref<512xf32, "ub">, memref<512xf32, "ub">, memref<512xf32, "ub">) -> ()
   "ascendc.copy_strided"(%x, %b) {mask = 64 : i64, repeat = 8 : i64, strides = array<i32: 1, 0, 8, 1>}
     : (memref<512xf32, "ub">, memref<64xf32, "ub">) -> ()
   return

@@ -1,4 +1,5 @@
 // RUN: jascend-opt %s --split-input-file --verify-diagnostics | jascend-opt --split-input-file | FileCheck %s
+// RUN: jascend-opt %s --split-input-file --verify-diagnostics --mlir-print-op-generic | jascend-opt --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @parts(
 // CHECK:         %[[PART:.*]] = "ascendc.view"(%arg0, %{{.*}}) : (memref<64xf32, "ub">, index) -> memref<16xi32, "ub">

@@ -66,10 +66,14 @@ func.func @every_op(%gm: memref<?x64xf32, "gm">, %n: index, %s: f32) {
   "ascendc.block_reduce_sum"(%r, %x) {repeat = 1 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
   // CHECK: "ascendc.block_reduce_max"
   "ascendc.block_reduce_max"(%r, %x) {repeat = 1 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
+  // CHECK: "ascendc.block_reduce_min"
+  "ascendc.block_reduce_min"(%r, %x) {repeat = 1 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
   // CHECK: "ascendc.whole_reduce_sum"(%{{.*}}) {mask = 16 : i64, repeat = 4 : i64, src_rep_stride = 2 : i64}
   "ascendc.whole_reduce_sum"(%r, %x) {mask = 16 : i64, repeat = 4 : i64, src_rep_stride = 2 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
   // CHECK: "ascendc.whole_reduce_max"
   "ascendc.whole_reduce_max"(%r, %x) {mask = 64 : i64, repeat = 1 : i64, src_rep_stride = 8 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
+  // CHECK: "ascendc.whole_reduce_min"
+  "ascendc.whole_reduce_min"(%r, %x) {mask = 64 : i64, repeat = 1 : i64, src_rep_stride = 8 : i64} : (memref<8xf32, "ub">, memref<64xf32, "ub">) -> ()
   // CHECK: "ascendc.gather_mask"(%{{.*}}) : (memref<64xf32, "ub">, memref<64xf32, "ub">, memref<8xui8, "ub">) -> index
   %kept = "ascendc.gather_mask"(%y, %x, %m) : (memref<64xf32, "ub">, memref<64xf32, "ub">, memref<8xui8, "ub">) -> index
   // CHECK: "ascendc.get_value"(%{{.*}}) : (memref<64xf32, "ub">, index) -> f32

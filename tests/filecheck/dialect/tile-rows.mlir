@@ -12,6 +12,7 @@
 // CHECK:         %[[TAKEN:.*]] = "tile.take"(%[[X]]) {count = 1 : i64, group = 104 : i64, start = 3 : i64} : (tensor<832xf32>) -> tensor<8xf32>
 // CHECK:         "tile.broadcast"(%[[TAKEN]]) {width = 104 : i64} : (tensor<8xf32>) -> tensor<832xf32>
 // CHECK:         "tile.spread"(%[[X]]) {fill = 1.000000e+00 : f32, group = 104 : i64, width = 128 : i64} : (tensor<832xf32>) -> tensor<1024xf32>
+// CHECK:         "tile.repeat"(%[[TAKEN]]) {group = 8 : i64} : (tensor<8xf32>) -> tensor<32xf32>
 func.func @every_op(%in: memref<?x100xf32, "gm">, %out: memref<?x99xf32, "gm">, %n: index) {
   %first, %last, %part, %rounds = "tile.block_rows"(%n) {parts = 4 : i64} : (index) -> (index, index, index, index)
   %core, %cores = "tile.core"() : () -> (index, index)
@@ -25,5 +26,6 @@ func.func @every_op(%in: memref<?x100xf32, "gm">, %out: memref<?x99xf32, "gm">, 
   %taken = "tile.take"(%x) {group = 104 : i64, start = 3 : i64, count = 1 : i64} : (tensor<832xf32>) -> tensor<8xf32>
   %again = "tile.broadcast"(%taken) {width = 104 : i64} : (tensor<8xf32>) -> tensor<832xf32>
   %wide = "tile.spread"(%x) {group = 104 : i64, width = 128 : i64, fill = 1.0 : f32} : (tensor<832xf32>) -> tensor<1024xf32>
+  %four = "tile.repeat"(%taken) {group = 8 : i64} : (tensor<8xf32>) -> tensor<32xf32>
   return
 }
