@@ -55,7 +55,7 @@ class VerifyError(ValueError):
 @dataclass(frozen=True)
 class Operand:
     """One operand group. `role` says how a buffer operand of the `ascendc` dialect is used: "in", "out" or "inout";
-    `touched` how many bytes from the buffer's start on an op may touch (a strided one: its hull), None for all of them.
+    `touched` which bytes an op may touch, as ranges counted from the buffer's start on, in order; None: all of them.
     `by_row` says that the operator treats rows alike and this operand has an element or a row for each."""
 
     name: str
@@ -64,7 +64,7 @@ class Operand:
     optional: bool = False
     role: str = ""
     by_row: bool = False
-    touched: Callable[[ir.OpView], int] | None = None
+    touched: Callable[[ir.OpView], list[tuple[int, int]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class Access:
     turn: Turn | None = None  # then start and end are those in the first half
     known: bool = True  # otherwise the bytes are somewhere between start and end
     operand: str = ""
+    pieces: tuple[tuple[int, int], ...] = ()  # of a strided op, what it touches between start and end, from start on
 
     @property
     def in_global_memory(self) -> bool:
@@ -53,6 +54,13 @@ class Access:
     def span(self) -> tuple[int, int]:
         """The bytes over all turns."""
         return self.start, self.end + (self.turn.bytes if self.turn else 0)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The same, without the gaps of a strided op."""
+        if self.turn or not self.known or not self.pieces:
+            return [self.span]
+        return [(self.start + start, self.start + end) for start, end in self.pieces]
 
 
 def is_unified_buffer(value: ir.Value) -> bool:
@@ -68,7 +76,9 @@ def accesses(op: ir.Operation) -> list[Access]:
         if value is None:
             continue
         touched = operand.touched(view) if operand.touched else None
-        access = _access(value, operand.role in ("out", "inout"), touched, operand.name)
+        access = _access(value, operand.role in ("out", "inout"), touched and touched[-1][1], operand.name)
+        if touched and len(touched) > 1:
+            access = replace(access, pieces=tuple(touched))
         found.append(access)
         if operand.role == "inout":
             found.append(replace(access, writes=False))
@@ -164,6 +174,14 @@ def copies_nothing_at_last(op: ir.Operation, loop: ir.Operation) -> bool:
     if isinstance(more, ir.Block) or more.name != "arith.cmpi" or more.attributes["predicate"].value != _SLT:
         return False
     following = more.operands[0].owner
-    if isinstance(following, ir.Block) or following.name != "arith.addi" or more.operands[1] != loop.operands[1]:
+    if isinstance(following, ir.Block) or following.name != "arith.addi":
         return False
-    return list(following.operands) == [loop.regions[0].blocks[0].arguments[0], loop.operands[2]]
+    induction, step = following.operands
+    of_loop = induction == loop.regions[0].blocks[0].arguments[0]
+    return of_loop and is_same(step, loop.operands[2]) and is_same(more.operands[1], loop.operands[1])
+
+
+def is_same(a: ir.Value, b: ir.Value) -> bool:
+    """Whether two indices are one value, or one number."""
+    known = constant_index(a)
+    return a == b or known is not None and known == constant_index(b)

@@ -1,18 +1,22 @@
 """Builds IR: scalars, tiles and control flow, with names that survive into the generated code.
 
 A name rides on the op's location (`loc("mass"("model.py":12:3))`), so that every level can read it back with `name_of`.
-A comment for the emitted text rides on the attribute `ascend.comment` of the op it stands before.
+A comment for the emitted text rides on the attribute `ascend.comment` of the op it stands before. A loop that runs at
+least once, whatever its bounds look like, has the attribute `ascend.runs`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from mlir import ir
 from mlir.dialects import arith, math, scf, tensor
 
 COMMENT = "ascend.comment"
+RUNS = "ascend.runs"
+_SILENT = ("arith.constant", "tensor.splat")  # what need not show in the text
 
 
 def name_of(value: ir.Value) -> str | None:
@@ -102,6 +106,19 @@ class Builder:
     def exp(self, x: ir.Value, name: str | None = None) -> ir.Value:
         return math.exp(x, loc=self.loc(name))
 
+    # -- stages -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def stage(self, about: str) -> Iterator[None]:
+        """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it."""
+        point = ir.InsertionPoint.current
+        ops = point.block.operations
+        start = len(ops) - (point.ref_operation is not None)
+        yield
+        first = next((op for op in list(ops)[start:] if op.operation.name not in _SILENT), None)
+        if first is not None and COMMENT not in first.operation.attributes:
+            comment(first, about)
+
     # -- control flow -------------------------------------------------------------------------------------------
 
     def for_(
@@ -114,12 +131,16 @@ class Builder:
         *,
         induction: str,
         about: str | None = None,
+        runs: bool = False,
     ) -> list[ir.Value]:
-        """`scf.for` with named loop-carried values; `body(i, *values)` returns what it yields."""
+        """`scf.for` with named loop-carried values; `body(i, *values)` returns what it yields. `runs` if that is known to
+        happen at least once."""
         loop = scf.ForOp(first, last, step, [value for _, value in carried], loc=self.loc())
         _name_arguments(loop.body, [induction, *(name for name, _ in carried)], self.location)
         if about is not None:
             comment(loop, about)
+        if runs:
+            loop.operation.attributes[RUNS] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body):
             scf.yield_(list(body(*loop.body.arguments)), loc=self.loc())
         return list(loop.results)
@@ -131,13 +152,16 @@ class Builder:
         body: Callable[..., Sequence[ir.Value]],
         *,
         about: str | None = None,
+        runs: bool = False,
     ) -> list[ir.Value]:
-        """`scf.while` whose condition is scalar arithmetic over the carried values."""
+        """`scf.while` whose condition is scalar arithmetic over the carried values; `runs` as of `for_`."""
         types = [value.type for _, value in carried]
         names = [name for name, _ in carried]
         loop = scf.WhileOp(types, [value for _, value in carried], loc=self.loc())
         if about is not None:
             comment(loop, about)
+        if runs:
+            loop.operation.attributes[RUNS] = ir.UnitAttr.get()
         before = ir.Block.create_at_start(loop.operation.regions[0], types, [self.loc(n) for n in names])
         after = ir.Block.create_at_start(loop.operation.regions[1], types, [self.loc(n) for n in names])
         with ir.InsertionPoint(before):

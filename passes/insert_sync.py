@@ -16,8 +16,9 @@ A flag is set and waited for in one block, the innermost that contains both inst
 wait; a barrier stands before the later instruction, outside the loops that do not contain the earlier one. When the
 conflict is carried by a loop, the wait goes to the end of the loop's body; if the pipe that waits has something to do
 before the later instruction in the next iteration, the wait stands before that instruction instead, and the flag is
-primed: set once before the loop and waited for once after it. There are 6 ids a direction; a barrier for all pipes
-stands in where they do not suffice.
+primed: set once before the loop and waited for once after it. There are 6 ids a direction. Where they do not suffice
+two that are open become one, set where the later one was and waited for where the earlier one was; a barrier for all
+pipes stands in where there are no two.
 
 Before:
 
@@ -44,6 +45,7 @@ core after.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 from mlir import ir
 
@@ -110,10 +112,7 @@ class _Synchroniser(Program):
         self.adding = True
         self.walk(self.body, self.start())
         self.adding = False
-        self.before.clear()
-        self.walk(self.body, self.start())
-        for sync in self.syncs():
-            self._drop_if_redundant(sync)
+        self._drop_redundant()
         self._number_events()
 
     def syncs(self) -> list[Item]:
@@ -246,6 +245,12 @@ class _Synchroniser(Program):
 
     # -- taking away --------------------------------------------------------------------------------------------
 
+    def _drop_redundant(self) -> None:
+        self.before.clear()
+        self.walk(self.body, self.start())
+        for sync in self.syncs():
+            self._drop_if_redundant(sync)
+
     def _drop_if_redundant(self, sync: Item) -> None:
         group = sync.pair.flags() if isinstance(sync, Flag) else [sync]
         places = sorted(((item.block.items.index(item), item) for item in group), key=lambda place: place[0])
@@ -302,21 +307,74 @@ class _Synchroniser(Program):
     # -- event ids ----------------------------------------------------------------------------------------------
 
     def _number_events(self) -> None:
-        """Gives each pair an id that no pair of its direction has between the same set and wait; a barrier for all
-        pipes replaces a pair when the ids are used up."""
-        positions = {item: i for i, item in enumerate(self.items())}
+        """Gives each pair an id that no pair of its direction has between the same set and wait. Where the ids are used
+        up pairs become one, which makes others redundant."""
+        short = False
+        while (pair := self._without_id()) is not None:
+            self._do_without(pair)
+            short = True
+        if short:
+            self._drop_redundant()
+            self._without_id()
+
+    def _without_id(self) -> Pair | None:
+        """Gives ids; returns the first pair that gets none."""
+        positions = self._positions()
         open_until: dict[tuple[int, int, int], int] = {}
+        for pair in self._pairs(positions):
+            start, end = _span(pair, positions)
+            free = [i for i in EVENT_IDS if open_until.get((*pair.direction, i), -1) < start]
+            if not free:
+                return pair
+            pair.event_id = free[0]
+            open_until[(*pair.direction, free[0])] = end
+        return None
+
+    def _do_without(self, pair: Pair) -> None:
+        """Makes one of two pairs that are open where this one is set first: set no earlier and waited for no later than
+        either. Where there are no two, a barrier for all pipes stands in for this one."""
+        positions = self._positions()
+        start, _ = _span(pair, positions)
+        open_pairs = [p for p in self._pairs(positions) if p.direction == pair.direction and _is_open(p, start, positions)]
+        couples = [(a, b) for a, b in combinations(open_pairs, 2) if a.loop is b.loop and a.set.block is b.set.block]
+        if not couples:
+            self._remove(pair)
+            self._insert(Barrier(None, pipe="ALL"), pair.wait.block, self._next(pair.wait, positions))
+            return
+
+        def held_up(couple: tuple[Pair, Pair]) -> int:
+            a, b = couple
+            return abs(positions[a.set] - positions[b.set]) + abs(positions[a.wait] - positions[b.wait])
+
+        one, other = min(couples, key=held_up)
+        self._remove(other)
+        if positions[other.set] > positions[one.set]:
+            self._move(one.set, positions, other.set)
+        if positions[other.wait] < positions[one.wait]:
+            self._move(one.wait, positions, other.wait)
+
+    def _remove(self, pair: Pair) -> None:
+        for flag in pair.flags():
+            flag.block.items.remove(flag)
+        if pair.loop is not None:
+            pair.loop.primed.remove(pair)
+
+    def _move(self, flag: Flag, positions: dict[Item, int], place: Flag) -> None:
+        """Puts a flag where another one was."""
+        flag.block.items.remove(flag)
+        self._insert(flag, place.block, self._next(place, positions))
+
+    def _next(self, removed: Item, positions: dict[Item, int]) -> Item | None:
+        """The item of the block that follows where one was."""
+        return next((item for item in removed.block.items if positions[item] > positions[removed]), None)
+
+    def _positions(self) -> dict[Item, int]:
+        return {item: i for i, item in enumerate(self.items())}
+
+    def _pairs(self, positions: dict[Item, int]) -> list[Pair]:
+        """All pairs, in the order in which they are set first."""
         pairs = [sync.pair for sync in self.syncs() if isinstance(sync, Flag)]
-        for pair in sorted(pairs, key=lambda pair: positions[pair.first_set or pair.set]):
-            start, end = positions[pair.first_set or pair.set], positions[pair.last_wait or pair.wait]
-            free = [i for i in EVENT_IDS if open_until.get((pair.source, pair.target, i), -1) < start]
-            if free:
-                pair.event_id = free[0]
-                open_until[(pair.source, pair.target, free[0])] = end
-                continue
-            self._insert(Barrier(None, pipe="ALL"), pair.wait.block, pair.wait)
-            for flag in pair.flags():
-                flag.block.items.remove(flag)
+        return sorted(pairs, key=lambda pair: _span(pair, positions))
 
     # -- writing the IR -----------------------------------------------------------------------------------------
 
@@ -342,6 +400,16 @@ def _build(item: Item) -> ir.Operation:
     event = f"{PIPES[item.pair.source]}_{PIPES[item.pair.target]}"
     cls = ASCENDC.classes["WaitFlag" if item.is_wait else "SetFlag"]
     return cls.build(event=event, event_id=item.pair.event_id).operation
+
+
+def _span(pair: Pair, positions: dict[Item, int]) -> tuple[int, int]:
+    """Where a pair is first set, and last waited for."""
+    return positions[pair.first_set or pair.set], positions[pair.last_wait or pair.wait]
+
+
+def _is_open(pair: Pair, position: int, positions: dict[Item, int]) -> bool:
+    start, end = _span(pair, positions)
+    return start <= position <= end
 
 
 def _covers(known: State, state: State) -> bool:

@@ -20,15 +20,19 @@ from functools import cached_property
 from operator import or_
 
 from mlir import ir
+from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import PIPES, constant_index
+from jascend.dialect.ascendc import PIPES
 
-from .accesses import Access, accesses, copies_nothing_at_last
+from .accesses import Access, accesses, copies_nothing_at_last, is_same
+from .bounds import is_less
+from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
 
 State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
 _SCALAR = PIPES.index("S")
+_SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -64,11 +68,21 @@ class Control(Item):
 
     @cached_property
     def runs(self) -> bool:
-        """Whether the loop is known to run at least once."""
+        """Whether the loop is known to run at least once: by its bounds, or because it stands where they are compared."""
+        if RUNS in self.op.attributes:
+            return True
         if self.op.name != "scf.for":
             return False
-        first, last = map(constant_index, list(self.op.operands)[:2])
-        return first is not None and last is not None and first < last
+        bounds = list(self.op.operands)[:2]
+        if is_less(*bounds):
+            return True
+        block = self.block
+        while block.owner is not None:
+            is_branch = block.owner.op.name == "scf.if"
+            if is_branch and block is block.owner.blocks[0] and _is_less(block.owner.op.operands[0], *bounds):
+                return True
+            block = block.owner.block
+        return False
 
 
 @dataclass(eq=False)
@@ -96,6 +110,10 @@ class Pair:
     last_wait: Flag | None = None
     event_id: int = -1
 
+    @property
+    def direction(self) -> tuple[int, int]:
+        return self.source, self.target
+
     def flags(self) -> list[Flag]:
         return [flag for flag in (self.first_set, self.wait, self.set, self.last_wait) if flag is not None]
 
@@ -106,6 +124,17 @@ class Block:
     owner: Control | None = None
     low: int = 0
     high: int = 0
+
+
+def _is_less(condition: ir.Value, first: ir.Value, last: ir.Value) -> bool:
+    """Whether a condition is `first < last`."""
+    owner = condition.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.cmpi":
+        return False
+    predicate, operands = owner.attributes["predicate"].value, list(owner.operands)
+    if predicate == _SGT:
+        operands.reverse()
+    return predicate in (_SLT, _SGT) and all(map(is_same, operands, (first, last)))
 
 
 class Unordered(Exception):
@@ -201,7 +230,7 @@ class Program:
             for k, access in enumerate(instruction.accesses):
                 if access.turn and (block.owner is None or access.turn.loop != block.owner.op):
                     start, end = access.span
-                    instruction.accesses[k] = replace(access, start=start, end=end, turn=None)
+                    instruction.accesses[k] = replace(access, start=start, end=end, turn=None, pieces=())
 
     def _find_leading(self) -> None:
         """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration
@@ -239,8 +268,7 @@ class Program:
                     outside.setdefault(access.root, []).append((instruction, access))
                     continue
                 base = self._address(access.root)
-                start, end = access.span
-                spans.append((base + start, base + end, instruction, access))
+                spans += [(base + start, base + end, instruction, access) for start, end in access.ranges]
         edges = sorted({edge for start, end, *_ in spans for edge in (start, end)})
         at = {edge: i for i, edge in enumerate(edges)}
         touching, writing = [0] * len(edges), [0] * len(edges)

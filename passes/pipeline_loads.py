@@ -44,9 +44,12 @@ from mlir.dialects import arith, scf
 
 from jascend.backends.ascend.targets import TARGETS, costs
 from jascend.dialect.ascendc import constant_index
-from jascend.dialect.elements import type_name
+from jascend.dialect.elements import element_name, type_name
+from jascend.dialect.tile.common import length_of
+from jascend.dialect.tile.memory import COPIED_AS
 
-from .builder import Builder, name_of
+from .bounds import is_less
+from .builder import COMMENT, RUNS, Builder, name_of
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, SINGLE_BUFFERS
 from .registry import option, register_pass
@@ -236,7 +239,7 @@ def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
     induction = old.arguments[0]
 
     before = _before(loop)
-    runs = None if _runs(first, last) else b.cmpi("slt", first, last, "any")
+    runs = None if _runs(loop) else b.cmpi("slt", first, last, "any")
     ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
     if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
         for op in _before(loop)[len(before) :]:
@@ -257,9 +260,9 @@ def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
         source.replace_all_uses_with(argument)
     moved = [op.operation for op in old.operations]
     yielded = list(moved[-1].operands)
-    for op in moved[:-1]:
+    for op, following in zip(moved[:-1], moved[1:]):
         if op in loads:
-            op.erase()
+            _erase(op, following)
         else:
             new.body.append(op)
     with ir.InsertionPoint(new.body):
@@ -289,10 +292,11 @@ def _move_up(op: ir.Operation) -> None:
         op.move_before(earlier[0])
 
 
-def _runs(first: ir.Value, last: ir.Value) -> bool:
+def _runs(loop: ir.Operation) -> bool:
     """Whether a loop is known to run at least once."""
-    low, high = constant_index(first), constant_index(last)
-    return low is not None and high is not None and low < high
+    if RUNS in loop.attributes:
+        return True
+    return is_less(*list(loop.operands)[:2])
 
 
 def _load_of(
@@ -305,11 +309,13 @@ def _load_of(
         if same is not None:
             values[op.results[0]] = same
             continue
-        copy = op.clone()
+        copy = _clone(op)
         _replace_operands(copy, values)
         values.update(zip(op.results, copy.results))
-    copy = load.clone()
+    copy = _clone(load)
     _replace_operands(copy, values)
+    if _fills_its_tile(load):
+        del copy.attributes["pad"]  # what nothing is loaded into, nothing reads
     if valid is not None:
         count = len(copy.operands) - 1
         with ir.InsertionPoint(copy):
@@ -318,6 +324,18 @@ def _load_of(
             if constant_index(values[induction]) is None and not _is_select(at):
                 copy.operands[1] = b.select(valid, copy.operands[1], none)
     return copy.results[0]
+
+
+def _fills_its_tile(load: ir.Operation) -> bool:
+    """Whether a load that pads has nothing to pad."""
+    if "pad" not in load.attributes:
+        return False
+    count, length = constant_index(load.operands[2]), length_of(load.results[0])
+    if load.name == "tile.load":
+        _, lanes = COPIED_AS.get(element_name(load.operands[0]), ("", 1))
+        return count is not None and count * lanes == length
+    view = load.opview
+    return view.row_length == view.pitch and count == length // view.pitch
 
 
 _KNOWN = {
@@ -352,6 +370,24 @@ def _replace_operands(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> Non
 
 def _drop_unused(block: ir.Block) -> None:
     """Erases scalar ops that served a load which has moved."""
-    for op in reversed([view.operation for view in block.operations]):
+    ops = [view.operation for view in block.operations]
+    following = ops[-1]
+    for op in reversed(ops):
         if op.name.startswith("arith.") and not any(True for result in op.results for _ in result.uses):
-            op.erase()
+            _erase(op, following)
+        else:
+            following = op
+
+
+def _clone(op: ir.Operation) -> ir.Operation:
+    """A copy, but for the comment: that tells of the stage that the op is in."""
+    copy = op.clone()
+    if COMMENT in copy.attributes:
+        del copy.attributes[COMMENT]
+    return copy
+
+
+def _erase(op: ir.Operation, following: ir.Operation) -> None:
+    if COMMENT in op.attributes and COMMENT not in following.attributes and following.name != "scf.yield":
+        following.attributes[COMMENT] = op.attributes[COMMENT]
+    op.erase()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -239,8 +240,8 @@ def _lives_across(lines: list[str], names: list[str]) -> dict[str, list[str]]:
     """For each buffer, those that are written while it waits to be read again."""
     places: dict[str, list[int]] = {name: [] for name in names}
     written: dict[str, list[int]] = {name: [] for name in names}
-    known = set(names)
-    for i, line in enumerate(lines):
+    known, branches = set(names), _branches(lines)
+    for i, line in _statements(lines):
         if "LocalTensor<" in line:
             continue
         used = [word for word in re.findall(r"\w+", line) if word in known]
@@ -248,18 +249,45 @@ def _lives_across(lines: list[str], names: list[str]) -> dict[str, list[str]]:
             places[name].append(i)
         if used and re.match(rf"\s*\w+(<\w+>)?\({used[0]}\b", line):
             written[used[0]].append(i)
+
+    def is_between(line: int, name: str) -> bool:
+        """Whether a buffer is next read, and not written, after a line, and was used before it."""
+        on_the_way = [place for place in places[name] if not _exclude(branches[place], branches[line])]
+        later = [place for place in on_the_way if place > line]
+        earlier = [place for place in on_the_way if place < line]
+        return bool(earlier) and bool(later) and line not in places[name] and later[0] not in written[name]
+
     return {
-        name: [
-            other
-            for other in names
-            if other != name and any(_is_between(write, name, places, written) for write in written[other])
-        ]
+        name: [other for other in names if other != name and any(is_between(line, name) for line in written[other])]
         for name in names
     }
 
 
-def _is_between(line: int, name: str, places: dict[str, list[int]], written: dict[str, list[int]]) -> bool:
-    """Whether a buffer is next read, and not written, after a line, and was used before it."""
-    later = [place for place in places[name] if place > line]
-    earlier = [place for place in places[name] if place < line]
-    return bool(earlier) and bool(later) and line not in places[name] and later[0] not in written[name]
+def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Each statement with the number of its first line."""
+    first, parts = 0, []
+    for i, line in enumerate(lines):
+        if not parts:
+            first = i
+        parts.append(line)
+        if re.search(r"([;{}]|//.*)\s*$", line) or not line.strip():
+            yield first, " ".join(parts)
+            parts = []
+
+
+def _branches(lines: list[str]) -> list[dict[int, int]]:
+    """For each line the branches that it is in: which one, by the line where the first of them begins."""
+    found, around = [], []
+    for i, line in enumerate(lines):
+        if line.strip().startswith("}"):
+            first, branch = around.pop()
+            if "else" in line:
+                around.append((first, branch + 1))
+        found.append(dict(around))
+        if line.rstrip().endswith("{") and "else" not in line:
+            around.append((i, 0))
+    return found
+
+
+def _exclude(one: dict[int, int], other: dict[int, int]) -> bool:
+    return any(one[first] != other[first] for first in one.keys() & other.keys())

@@ -29,6 +29,10 @@ def test_rows_of_one_list(descending):
     check(rows(3, 100), descending)
 
 
+def test_a_row_of_more_than_a_chunk():
+    check(rows(1, 2100), True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("descending", [False, True])
 def test_long_rows(descending):

@@ -13,6 +13,7 @@ import pytest
 from mlir import ir
 
 import jascend.dialect
+from jascend.passes import insert_sync
 from jascend.passes.pipeline import run_pipeline
 
 PIPES = ("S", "V", "MTE2", "MTE3")
@@ -200,7 +201,18 @@ class Run:
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_path_of_random_kernels_is_ordered(part):
-    for seed in range(part * 25, part * 25 + 25):
+    check_kernels(range(part * 25, part * 25 + 25))
+
+
+@pytest.mark.parametrize("ids", [1, 2])
+def test_flags_that_do_double_duty(ids, monkeypatch):
+    """Where there are too few event ids, flags are merged."""
+    monkeypatch.setattr(insert_sync, "EVENT_IDS", range(ids))
+    check_kernels(range(200, 225))
+
+
+def check_kernels(seeds):
+    for seed in seeds:
         text = Writer(seed).kernel()
         with jascend.dialect.make_context():
             module = run_pipeline(ir.Module.parse(text), "insert-sync")

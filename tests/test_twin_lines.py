@@ -190,3 +190,12 @@ with ja.lowering("twin"):
 """,
         XLA_FLAGS="--xla_force_host_platform_device_count=4",
     )
+
+
+@pytest.mark.parametrize("wrong", ["Sort33(f, 8);", "double x = 1;"])
+def test_the_compiler_s_errors_name_the_line_of_python(tmp_path, wrong):
+    body = f"    LocalTensor<float> f(TPosition::VECCALC, 0, 64);\n    // demo.py:7\n    {wrong}\n"
+    file = tmp_path / "kernel.cpp"
+    file.write_text(PROLOGUE + entry("wrong", 0, body))
+    with pytest.raises(twin.CompileError, match=r"kernel.cpp:\d+(:\d+)? \(demo.py:7\): error: "):
+        twin.build(file)

@@ -46,6 +46,13 @@ def element_bytes_of(buffer: ir.Value) -> int:
     return element_bytes(ir.MemRefType(buffer.type).element_type)
 
 
+def ranges(count: int, length: int, stride: int) -> list[tuple[int, int]]:
+    """So many ranges of `length` bytes, `stride` apart: one where they leave nothing out."""
+    if count == 1 or stride <= length:
+        return [(0, (count - 1) * stride + length)]
+    return [(i * stride, i * stride + length) for i in range(count)]
+
+
 def constant_index(value: ir.Value) -> int | None:
     """The number that an index value is known to be."""
     owner = value.owner

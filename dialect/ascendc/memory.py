@@ -16,6 +16,7 @@ from .common import (
     element_bytes_of,
     element_of,
     in_space,
+    ranges,
     same_lengths,
 )
 
@@ -99,6 +100,12 @@ def _verify_copy_out_rows(op) -> None:
 def _copied(op, gap: int) -> int:
     """Elements from the first to the last of `repeat` pieces of `length` that are `gap` apart."""
     return op.repeat * op.length + (op.repeat - 1) * gap
+
+
+def _pieces(op, buffer: ir.Value, gap: int) -> list[tuple[int, int]]:
+    """The bytes of each piece."""
+    width = element_bytes_of(buffer)
+    return ranges(op.repeat, op.length * width, (op.length + gap) * width)
 
 
 def _verify_copy_blocks(op) -> None:
@@ -221,11 +228,11 @@ MEMORY = (
         operands=(
             Operand(
                 "dst", "memref", "written", role="out",
-                touched=lambda op: _copied(op, op.dst_gap) * element_bytes_of(op.dst),
+                touched=lambda op: _pieces(op, op.dst, op.dst_gap),
             ),
             Operand(
                 "src", "memref", "read", role="in",
-                touched=lambda op: _copied(op, op.src_gap) * element_bytes_of(op.src),
+                touched=lambda op: _pieces(op, op.src, op.src_gap),
             ),
         ),
         attributes=(

@@ -12,6 +12,7 @@ from .common import (
     buffer_bytes,
     element_bytes_of,
     in_space,
+    ranges,
     same_elements,
     takes,
 )
@@ -21,19 +22,19 @@ _BROADCAST = 8  # elements that Brcb takes a repeat
 _MAX_STRIDE = 255
 
 
-def _hull(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> int:
-    """Bytes from the first to the last that the lanes of a strided op lie on."""
+def _hulls(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> list[tuple[int, int]]:
+    """Of each repeat, the bytes from the first to the last that its lanes lie on."""
     whole, rest = divmod(op.mask * element_bytes_of(buffer), BLOCK)
     last = max((whole - 1) * block_stride * BLOCK + BLOCK if whole else 0, whole * block_stride * BLOCK + rest if rest else 0)
-    return (op.repeat - 1) * repeat_stride * BLOCK + last
+    return ranges(op.repeat, last, repeat_stride * BLOCK)
 
 
 def _touched(name: str, position: int):
-    """How many bytes of an operand are touched; `position` is its place in the strides."""
+    """Which bytes of an operand are touched; `position` is its place in the strides."""
 
-    def touched(op) -> int:
+    def touched(op) -> list[tuple[int, int]]:
         half = len(op.strides) // 2
-        return _hull(op, getattr(op, name), op.strides[position], op.strides[half + position])
+        return _hulls(op, getattr(op, name), op.strides[position], op.strides[half + position])
 
     return touched
 
@@ -61,7 +62,7 @@ def _verify_strided(*names: str):
         if len(op.strides) != 2 * len(names) or not all(0 <= s <= _MAX_STRIDE for s in op.strides):
             raise VerifyError(f"'strides' must be {2 * len(names)} numbers up to {_MAX_STRIDE}, got {list(op.strides)}")
         for position, name in enumerate(names):
-            hull, has = _touched(name, position)(op), buffer_bytes(getattr(op, name))
+            hull, has = _touched(name, position)(op)[-1][1], buffer_bytes(getattr(op, name))
             if hull > has:
                 raise VerifyError(f"{op.repeat} repeats of {op.mask} elements reach byte {hull} of '{name}', which has {has}")
 
@@ -124,10 +125,10 @@ STRIDED = (
         "brcb",
         "`Brcb(dst, src, repeat, {1, 8})`: each element fills a 32-byte block.",
         operands=(
-            Operand("dst", "memref", "written", role="out", touched=lambda op: op.repeat * _BROADCAST * BLOCK),
+            Operand("dst", "memref", "written", role="out", touched=lambda op: [(0, op.repeat * _BROADCAST * BLOCK)]),
             Operand(
                 "src", "memref", "read", role="in",
-                touched=lambda op: op.repeat * _BROADCAST * element_bytes_of(op.src),
+                touched=lambda op: [(0, op.repeat * _BROADCAST * element_bytes_of(op.src))],
             ),
         ),
         attributes=(Attribute("repeat", "integer", f"8 elements each; at most {MAX_REPEATS}"),),

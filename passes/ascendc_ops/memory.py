@@ -9,6 +9,7 @@ from jascend.dialect.ascendc import buffer_bytes, constant_index, element_bytes_
 from jascend.dialect.elements import element_name, type_name
 from jascend.dialect.tile.memory import COPIED_AS
 
+from ..bounds import is_at_least, most
 from .lowering import Lowering, element_of, length_of, lowers
 
 _BLOCK = 32  # bytes
@@ -20,7 +21,7 @@ def load(low: Lowering, op: ir.Operation) -> None:
     length, element = length_of(view.value), element_of(view.value)
     dst = low.result(op)
     offset, count = _in_lanes(low, view, view.source)
-    full = constant_index(count) == length
+    full = is_at_least(count, length)
     pad = view.pad
     if pad is not None and not full and buffer_bytes(dst) > _BLOCK:
         _fill_if_short(low, dst, count, length, element, pad)
@@ -42,7 +43,6 @@ def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
 
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
-    short = low.b.cmpi("slt", count, low.b.index(length))
     if type_name(element) == "i8" and not pad:  # bytes are filled four at a time
         dst, element = low.view(dst, 0, length // 4, low.b.i32_type), low.b.i32_type
 
@@ -50,6 +50,11 @@ def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, e
         low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
         return []
 
+    bound = most(count)
+    if bound is not None and bound < length:
+        fill()
+        return
+    short = low.b.cmpi("slt", count, low.b.index(length))
     low.b.if_(short, [], fill, about="Padding, for the lanes that the copy leaves alone.")
 
 
@@ -69,19 +74,19 @@ def load_rows(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     length, element = length_of(view.value), element_of(view.value)
     dst = low.result(op)
-    most, pad = length // view.pitch, view.pad
+    rows, pad = length // view.pitch, view.pad
     width = element_bytes_of(dst)
     if view.row_length == view.pitch == view.gm_pitch:
         count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
-        if pad is not None and constant_index(view.rows) != most:
-            _fill_if_short(low, dst, view.rows, most, element, pad)
+        if pad is not None and not is_at_least(view.rows, rows):
+            _fill_if_short(low, dst, view.rows, rows, element, pad)
         low.emit("CopyIn", dst, view.source, view.offset, count)
         return
     filled_blocks = -(-view.row_length * width // _BLOCK) * _BLOCK < view.pitch * width
     if pad is not None and filled_blocks:
         low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
-    elif pad is not None and constant_index(view.rows) != most:
-        _fill_if_short(low, dst, view.rows, most, element, pad)
+    elif pad is not None and not is_at_least(view.rows, rows):
+        _fill_if_short(low, dst, view.rows, rows, element, pad)
     padding = None if pad is None or view.row_length * width % _BLOCK == 0 else ir.FloatAttr.get(low.b.f32_type, pad)
     low.emit("CopyInRows", dst, view.source, view.offset, view.rows, **_layout(view), pad=padding)
 

@@ -396,9 +396,18 @@ class Filter:
             self.store(chunk, reaches())
             return []
         mask = tile_type(length_of(chunk.x), ir.IntegerType.get_signless(1))
+        has_ties = b.cmpf("OGT", ties_left, b.f32(0.0), "has_ties")
+        if self.plan.short:  # all of the row: one that equals `cut` stays
+            equal = lambda: self.t.compare("OEQ", chunk.x, cut, "equal")
+            (stays,) = b.if_(
+                has_ties, ["stays"], lambda: [self.behind_ties(chunk, equal(), cut, ties_left)], lambda: [reaches()],
+                types=[mask],
+            )  # fmt: skip
+            self.store(chunk, stays)
+            return []
         stays, left = b.if_(
-            b.cmpf("OGT", ties_left, b.f32(0.0), "has_ties"), ["stays", "ties_left"],
-            lambda: self.without_ties(chunk, cut, ties_left), lambda: [reaches(), ties_left], types=[mask, b.f32_type],
+            has_ties, ["stays", "ties_left"], lambda: self.without_ties(chunk, cut, ties_left),
+            lambda: [reaches(), ties_left], types=[mask, b.f32_type],
         )  # fmt: skip
         self.store(chunk, stays)
         return [left]
@@ -410,23 +419,21 @@ class Filter:
         equal = t.compare("OEQ", x, cut, "equal")
         _, number = t.compress(x if chunk.raw is None else chunk.raw, equal, "equal_values")
         here = t.f32_of(number, "equal_here")
-
-        def exceeding():
-            return t.compare("UGT", x, cut, "exceeds")
-
-        def behind_the_last():
-            ramp = t.head(self.ramp, length_of(x))
-            places, _ = t.compress(ramp, equal, "equal_places")
-            last = t.index_of(b.op(arith.subf, ties_left, b.f32(1.0)), "last")
-            after = t.compare("OGT", ramp, t.extract(places, last, "last_removed"), "after_last")
-            return t.either(t.both(equal, after, "stays"), exceeding(), "stays")
-
         (stays,) = b.if_(
-            b.cmpf("OLE", here, ties_left, "all_go"), ["stays"], lambda: [exceeding()], lambda: [behind_the_last()],
-            types=[equal.type],
+            b.cmpf("OLE", here, ties_left, "all_go"), ["stays"], lambda: [t.compare("UGT", x, cut, "exceeds")],
+            lambda: [self.behind_ties(chunk, equal, cut, ties_left)], types=[equal.type],
         )  # fmt: skip
         left = b.op(arith.subf, ties_left, here, name="left_after")
         return [stays, b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
+
+    def behind_ties(self, chunk: Chunk, equal: ir.Value, cut: ir.Value, ties: ir.Value) -> ir.Value:
+        """Which elements of a chunk stay if the first `ties` of those that are `equal` to `cut` go; there are more."""
+        t, b, x = self.t, self.b, chunk.x
+        ramp = t.head(self.ramp, length_of(x))
+        places, _ = t.compress(ramp, equal, "equal_places")
+        last = t.index_of(b.op(arith.subf, ties, b.f32(1.0)), "last")
+        after = t.compare("OGT", ramp, t.extract(places, last, "last_removed"), "after_last")
+        return t.either(t.both(equal, after, "stays"), t.compare("UGT", x, cut, "exceeds"), "stays")
 
     def store(self, chunk: Chunk, stays: ir.Value) -> None:
         """Writes a chunk, -inf where the mask is not set."""
@@ -435,7 +442,7 @@ class Filter:
         if source.type != tile_type(lanes, self.dtype):
             source = b.op(arith.truncf, tile_type(lanes, self.dtype), source, name="result")
         kept = b.select(stays, source, slice_of(b, self.neg_infs, 0, lanes), "kept")
-        offset = b.op(arith.addi, self.row_offset, chunk.column, name="out_offset")
+        offset = self.t.plus(self.row_offset, chunk.column, "out_offset")
         b.build(TILE.classes["Store"], kept, self.out, offset, chunk.count, once=True)  # each chunk goes one way only
 
     def _number(self, value: float) -> ir.Value:

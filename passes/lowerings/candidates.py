@@ -23,7 +23,7 @@ from mlir.dialects import arith
 from ..builder import tile_type
 from .keys import Keys
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, ListChunks, RowChunks, length_of, slice_of, with_slice
+from .row_chunks import NEG_INF, Chunk, ListChunks, OneChunk, RowChunks, length_of, slice_of, with_slice
 
 LISTED = 128  # elements of the sorted list, and the greatest k
 MAXIMA = 256  # G
@@ -170,11 +170,11 @@ def kth_largest(t: Ops, keys: Keys, chunks: RowChunks, wanted: ir.Value, ones: i
 
     above_all = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
     names = ("low_key", "high_key")
-    low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, "The k-th largest, by its key.")
+    low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, "The k-th largest, by its key.", apart=True)
     return keys.value(low, "kth")
 
 
-def maximum_of(t: Ops, chunks: RowChunks) -> ir.Value:
+def maximum_of(t: Ops, chunks: RowChunks | OneChunk) -> ir.Value:
     """The maximum of a stretch without NaN."""
     b = t.b
     lanes = min(_LANES, chunks.chunk)

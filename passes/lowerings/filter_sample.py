@@ -18,7 +18,7 @@ from .apply_top_k_top_p import Filter, plan_of
 from .candidates import maximum_of
 from .filter_search import MAX_VOCABULARY
 from .lowering import lowering
-from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of
 from .site import Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
@@ -54,10 +54,10 @@ class _FilterSample(Filter):
         return k, p
 
     def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
-        self.write(self.whole_row(self.plan.chunk), cut, ties_left)
+        self.write(OneChunk(self.b, chunk), cut, ties_left)
         return []
 
-    def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
+    def write(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> None:
         """Chooses among what is above `cut`, and equal to it but for the first `removed` elements."""
         _, chosen = self._best(chunks, cut, removed, maximum_of(self.t, chunks))
         self.t.store_index(chosen, self.out, self.row_number)
@@ -95,7 +95,7 @@ class _FilterSample(Filter):
 
         return chunks.each(carried, body, "The greatest score of a survivor.")
 
-    def _last_removed(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> ir.Value:
+    def _last_removed(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """The position of the last element that goes although it equals `cut` (f32)."""
         t, b = self.t, self.b
 
@@ -107,7 +107,7 @@ class _FilterSample(Filter):
 
             def position():
                 last = t.index_of(b.op(arith.subf, left, b.f32(1.0)))
-                return [b.op(arith.addf, t.extract(positions, last, "place"), t.f32_of(chunk.column), name="position")]
+                return [t.in_row(t.extract(positions, last, "place"), chunk.column, "position")]
 
             (place,) = b.if_(ends, ["last_removed"], position, lambda: [place], types=[b.f32_type])
             return [b.op(arith.subf, left, here, name="ties_left"), place]
@@ -121,7 +121,7 @@ class _FilterSample(Filter):
         stays = t.compare("UGE", chunk.x, cut, "reaches")
         ramp = slice_of(b, self.ramp, 0, lanes)
         if self.op.p is not None:
-            here = b.op(arith.subf, place, t.f32_of(chunk.column), name="last_here")
+            here = t.from_column(place, chunk.column, "last_here")
             stays = t.both(stays, t.compare("OGT", ramp, here, "is_after"))
             stays = t.either(stays, t.compare("UGT", chunk.x, cut, "exceeds"))
         stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")

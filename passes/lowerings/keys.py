@@ -56,8 +56,10 @@ class Keys:
         raise_low: Callable[[ir.Value], ir.Value],
         names: tuple[str, str],
         about: str,
+        apart: bool = False,
     ) -> tuple[ir.Value, ir.Value]:
-        """Halves [low, high) until the keys are neighbours. `raise_low(middle)` says which end moves."""
+        """Halves [low, high) until the keys are neighbours; `apart` if they are none at first. `raise_low(middle)` says
+        which end moves."""
         b = self.b
 
         def wide(low, high):
@@ -68,7 +70,7 @@ class Keys:
             up = raise_low(middle)
             return [b.select(up, middle, low, names[0]), b.select(up, high, middle, names[1])]
 
-        low, high = b.while_([(names[0], low), (names[1], high)], wide, halve, about=about)
+        low, high = b.while_([(names[0], low), (names[1], high)], wide, halve, about=about, runs=apart)
         return low, high
 
     def middle(self, low: ir.Value, high: ir.Value) -> ir.Value:

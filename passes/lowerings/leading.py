@@ -107,22 +107,22 @@ class Collector:
         )]  # fmt: skip
 
         def body(chunk: Chunk, _, __, *parts):
-            return self._append(chunk, mask_of(chunk), List(*parts))
+            return self._append(chunk, mask_of(chunk), List(*parts), chunks.is_one or None)
 
         carried = [*zip(("packed", "packed_lanes"), blanks), *zip(List.NAMES, into.parts())]
         return List(*chunks.each(carried, body, about)[2:])
 
-    def _append(self, chunk: Chunk, mask: ir.Value, into: List) -> list[ir.Value]:
+    def _append(self, chunk: Chunk, mask: ir.Value, into: List, alone: bool | None) -> list[ir.Value]:
         t, b, size = self.t, self.b, self.size
         source = chunk.x if chunk.raw is None else chunk.raw
-        packed, kept = t.compress(source, mask, "packed")
-        packed_lanes, _ = t.compress(slice_of(b, self.lane, 0, length_of(source)), mask, "packed_lanes")
+        packed, kept = t.compress(source, mask, "packed", readable=alone)
+        lane = slice_of(b, self.lane, 0, length_of(source))
+        packed_lanes, _ = t.compress(lane, mask, "packed_lanes", readable=alone)
         most = min(size.head, length_of(source))
         head, lanes = slice_of(b, packed, 0, most), slice_of(b, packed_lanes, 0, most)
         if source.type != chunk.x.type:
             head = b.op(arith.extf, tile_type(most, b.f32_type), head, name="head")
-        column = t.f32_of(chunk.column, "column_number")
-        places = b.op(arith.addf, t.to_f32(lanes, "head_lanes"), b.splat(column, most), name="head_places")
+        places = t.in_row(t.to_f32(lanes, "head_lanes"), chunk.column, "head_places")
         inside = t.compare("OLT", slice_of(b, self.ramp, 0, most), t.f32_of(kept, "kept_number"), "inside")
         places = t.where(inside, places, NOWHERE, "head_places")
         end = t.plus(into.used, kept)

@@ -261,8 +261,10 @@ class Gating:
         return b.select(is_expert, x, b.splat(self.neg_inf, n), name)
 
     def batch(self, row: ir.Value, end: ir.Value) -> list[ir.Value]:
-        b = self.b
-        rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), self.batch_rows, name="rows")
+        b, s = self.b, self.shape
+        rows = self.batch_rows
+        if s.rows > 1:
+            rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), rows, name="rows")
         self.store(*self.gated(row, rows), row, rows)
         return []
 

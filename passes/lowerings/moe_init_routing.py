@@ -171,8 +171,8 @@ class Routing:
             self.batch = self.at_once(_MANY // max((rows.bytes for rows in self.sources), default=_MANY))
 
     def at_once(self, rows: int) -> int:
-        """So many rows are read at once, but not more than there are."""
-        return max(1, min(_MOST_ROWS, self.shape.tokens, rows))
+        """So many rows are read at once, but not more than there are in a block of pairs."""
+        return max(1, min(_MOST_ROWS, self.shape.tokens, self.shape.block, rows))
 
     def plan_groups(self) -> None:
         """Rows are scaled group by group, so that their parts are rows of their own."""

@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect import TILE
+from jascend.dialect.ascendc import constant_index
 
 from ..builder import Builder, tile_type
 from .row_chunks import length_of, slice_of
@@ -40,6 +41,9 @@ class Ops:
 
     def f32_of(self, number: ir.Value, name: str | None = None) -> ir.Value:
         """An index as f32."""
+        known = constant_index(number)
+        if known is not None:
+            return self.b.f32(known)
         return self.b.op(arith.sitofp, self.b.f32_type, self.i32_of(number), name=name)
 
     def i32_of(self, number: ir.Value, name: str | None = None) -> ir.Value:
@@ -60,7 +64,30 @@ class Ops:
         return self.b.select(self.b.cmpi("sgt", a, b), a, b, name)
 
     def plus(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        return self.b.op(arith.addi, a, b, name=name)
+        if constant_index(a) == 0:
+            return b
+        return a if constant_index(b) == 0 else self.b.op(arith.addi, a, b, name=name)
+
+    def from_column(self, place: ir.Value, column: ir.Value, name: str) -> ir.Value:
+        """A position (f32), counted from a column (index) on."""
+        if constant_index(column) == 0:
+            return place
+        return self.b.op(arith.subf, place, self.f32_of(column), name=name)
+
+    def in_row(self, places: ir.Value, column: ir.Value, name: str) -> ir.Value:
+        """Positions (f32, one or a tile) in a chunk that starts at a column (index), counted from the row's start on."""
+        if constant_index(column) == 0:
+            return places
+        start = self.f32_of(column)
+        is_tile = isinstance(places.type, ir.RankedTensorType)
+        return self.b.op(arith.addf, places, self.splat(start, places) if is_tile else start, name=name)
+
+    def unit_of(self, column: ir.Value, size: int) -> ir.Value:
+        """Which unit of a power of two of elements a column is in."""
+        known = constant_index(column)
+        if known is not None:
+            return self.b.index(known // size)
+        return self.b.op(arith.shrsi, column, self.b.index(size.bit_length() - 1), name="unit")
 
     def minus(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
         return self.b.op(arith.subi, a, b, name=name)
@@ -191,8 +218,9 @@ class Ops:
         element = ir.MemRefType(memory.type).element_type
         return self.make("Load", memory, offset, count, length=length, element=element, name=name, pad=pad)
 
-    def store(self, x: ir.Value, memory: ir.Value, offset: ir.Value, count: ir.Value) -> None:
-        self.b.build(TILE.classes["Store"], x, memory, offset, count)
+    def store(self, x: ir.Value, memory: ir.Value, offset: ir.Value, count: ir.Value, once: bool | None = None) -> None:
+        """The first `count` elements; `once` if no other store writes one of those."""
+        self.b.build(TILE.classes["Store"], x, memory, offset, count, once=once)
 
     def store_index(self, index: ir.Value, memory: ir.Value, place: ir.Value) -> None:
         """One i32 that is not negative, to memory of i32 or i64."""

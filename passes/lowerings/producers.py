@@ -21,6 +21,7 @@ from mlir import ir
 from mlir.dialects import arith, tensor
 
 from jascend.dialect import TILE
+from jascend.dialect.ascendc import constant_index
 
 from ..builder import Builder, name_of, tile_type, up
 from ..diagnostics import emit_error
@@ -349,7 +350,8 @@ class Producers:
             position = {"row": self.row, "col": column, None: None, **self.outer}[access[dim]]
             if position is not None:
                 term = position if stride == 1 else b.op(arith.muli, position, b.index(stride))
-                offset = term if offset is None else b.op(arith.addi, term, offset, name=name)
+                is_first = offset is None or constant_index(offset) == 0
+                offset = term if is_first else b.op(arith.addi, term, offset, name=name)
             if dim:
                 stride *= shape.get_dim_size(dim)
         return b.index(0) if offset is None else offset

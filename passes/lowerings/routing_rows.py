@@ -99,6 +99,7 @@ class PairRows:
         self.b, self.t, self.shape, self.lane = b, Ops(b), shape, lane
         self.batch, self.limit, self.pairs = batch, limit, pairs
         self.groups = -(-shape.slots // pairs) if pairs else 1  # of a token
+        self.is_one = not pairs and batch >= min(shape.tokens, shape.block)  # a block is one unit
         t = self.t
         self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
@@ -160,7 +161,10 @@ class PairRows:
 
         def units():
             tiles = [self.read(rows, kept, b.index(0), first_token, part, None) for rows in sources]
-            self.each_unit(kept, tiles, of_unit)
+            if self.is_one:
+                self.write(kept, b.index(0), first_token, list(zip(tiles, targets)), part, also)
+            else:
+                self.each_unit(kept, tiles, of_unit)
             return []
 
         b.if_(b.cmpi("sgt", kept.units, b.index(0), "any"), [], units)
@@ -192,6 +196,10 @@ class PairRows:
             return [*following, *next_outputs]
 
         def units():
+            if self.is_one:
+                tiles = [self.read(rows, kept, b.index(0), first_token, part, None) for rows in sources]
+                self.write(kept, b.index(0), first_token, list(zip(made(*tiles), targets)), part, also)
+                return []
             outputs = ahead(read(b.index(0)))
             self.each_unit(kept, [*read(b.index(1)), *outputs], of_unit)
             return []

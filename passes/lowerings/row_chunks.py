@@ -43,9 +43,9 @@ class Chunk:
 class RowChunks:
     """The columns `start` to `end` of the row at hand, `chunk` at a time.
 
-    `length` is the most that `end - start` can be. `ramp` is a float32 ramp of a chunk's length, for stretches that are no
-    plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion point, and stays in
-    the unified buffer."""
+    `length` is the most that `end - start`, at least 1, can be. `ramp` is a float32 ramp of a chunk's length, for
+    stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion
+    point, and stays in the unified buffer."""
 
     def __init__(
         self,
@@ -66,19 +66,26 @@ class RowChunks:
         self.vocabulary = ir.RankedTensorType(logits.type).get_dim_size(1)
         self.is_load = producers.is_load(logits)
         self.is_whole = length % chunk == 0 and constant_index(end) == length and constant_index(start) == 0
-        self.tile = None
+        self.is_one = length <= chunk
+        self.tile = self.count = None
         if resident:
             lanes = -(-length // chunk) * chunk
             producers.tile = lanes
-            self.tile = producers.raw_piece(logits, _ACCESS, start, b.op(arith.subi, end, start, name="part_length"), NEG_INF)
+            self.count = self._length()
+            self.tile = producers.raw_piece(logits, _ACCESS, start, self.count, NEG_INF)
 
     def each(
         self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
     ) -> list[ir.Value]:
-        """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk."""
+        """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk. A stretch that is one
+        chunk needs no loop."""
         b = self.b
         size = b.index(self.chunk, "chunk")
         self._prepare(self.chunk)
+        if self.is_one:
+            with b.stage(about):
+                count = self.count or self._length()
+                return list(body(self._chunk(self.start, count), *(value for _, value in carried)))
 
         def one(column, *values):
             if self.is_whole:
@@ -140,12 +147,35 @@ class RowChunks:
         self.producers.tile = tile if self.is_load or not most else min(tile, most)
         self.producers.prepare([(self.logits, _ACCESS)])
 
+    def _length(self) -> ir.Value:
+        """How many elements the stretch has."""
+        start, end = constant_index(self.start), constant_index(self.end)
+        if start is None or end is None:
+            return self.b.op(arith.subi, self.end, self.start, name="part_length")
+        return self.b.index(end - start)
+
     def _raw(self, column: ir.Value, count: ir.Value) -> ir.Value:
         b = self.b
         if self.tile is None:
             return self.producers.raw_piece(self.logits, _ACCESS, column, count, NEG_INF)
+        if self.is_one:
+            return self.tile
         offset = b.op(arith.subi, column, self.start, name="offset")
         return slice_of(b, self.tile, offset, self.chunk, "logits_chunk")
+
+
+class OneChunk:
+    """A stretch that is one chunk, and loaded."""
+
+    def __init__(self, b: Builder, only: Chunk):
+        self.b, self.only, self.chunk = b, only, length_of(only.x)
+
+    def each(
+        self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
+    ) -> list[ir.Value]:
+        """As of a row."""
+        with self.b.stage(about):
+            return list(body(self.only, *(value for _, value in carried)))
 
 
 class ListChunks:
@@ -186,6 +216,7 @@ def length_of(tile: ir.Value) -> int:
 
 def slice_of(b: Builder, tile: ir.Value, offset: int | ir.Value, length: int, name: str | None = None) -> ir.Value:
     """`length` lanes of a tile from `offset` on."""
+    offset = _known(offset)
     if isinstance(offset, int) and offset == 0 and length == length_of(tile):
         return tile
     return tensor.extract_slice(
@@ -195,8 +226,15 @@ def slice_of(b: Builder, tile: ir.Value, offset: int | ir.Value, length: int, na
 
 def with_slice(b: Builder, tile: ir.Value, part: ir.Value, offset: int | ir.Value, name: str | None = None) -> ir.Value:
     """A tile with the lanes from `offset` on replaced by `part`."""
+    offset = _known(offset)
     length = length_of(part)
     return tensor.insert_slice(part, tile, *_run(offset, length), loc=b.loc(name))
+
+
+def _known(offset: int | ir.Value) -> int | ir.Value:
+    """An offset as a number if it is known."""
+    number = offset if isinstance(offset, int) else constant_index(offset)
+    return offset if number is None else number
 
 
 def _run(offset: int | ir.Value, length: int) -> tuple:

@@ -56,8 +56,7 @@ class Probabilities:
         units = max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
 
         def highest_of(chunk: Chunk) -> tuple[ir.Value, ir.Value]:
-            unit = b.op(arith.shrsi, chunk.column, b.index(_UNIT.bit_length() - 1), name="unit")
-            return t.reduce("max", chunk.x, _UNIT, "unit_maxima"), unit
+            return t.reduce("max", chunk.x, _UNIT, "unit_maxima"), t.unit_of(chunk.column, _UNIT)
 
         if not self.is_logits:
 

@@ -30,7 +30,7 @@ class Choice:
 
 
 class Results:
-    """Writes the results of the rows of one kernel. The insertion point at construction is the kernel's start.
+    """Writes the results of the rows of one kernel, every element once. The insertion point at construction is the kernel's start.
 
     `ramp` is a float32 ramp at least as long as every tile that comes here."""
 
@@ -105,10 +105,10 @@ class Results:
     def _write(self, probability: ir.Value, indices: ir.Value, number: ir.Value, rank: ir.Value) -> None:
         t, b = self.t, self.b
         offset = t.plus(self.row_offset, rank, "out_offset")
-        t.store(probability, self.outputs["logits_sort_masked"], offset, number)
+        t.store(probability, self.outputs["logits_sort_masked"], offset, number, once=True)
         memory = self.outputs["logits_idx"]
         if not self.is_wide:
-            t.store(indices, memory, offset, number)
+            t.store(indices, memory, offset, number, once=True)
             return
 
         lanes = min(WORDS, length_of(indices))
@@ -117,7 +117,7 @@ class Results:
             words = t.gather(slice_of(b, indices, start, lanes), slice_of(b, self.lane_of_word, 0, 2 * lanes), "words")
             words = b.op(arith.muli, words, slice_of(b, self.is_lower, 0, 2 * lanes), name="words")
             count = t.smaller(t.minus(number, start), b.index(lanes))
-            t.store(words, memory, t.plus(offset, start), count)
+            t.store(words, memory, t.plus(offset, start), count, once=True)
             return []
 
         b.for_(t.zero, number, b.index(lanes), [], some, induction="start", about="64-bit integers.")
@@ -132,7 +132,7 @@ class Results:
         def some(start):
             zeros = t.filled(0.0, lanes, "zeros")
             count = t.smaller(t.minus(length, start), b.index(lanes))
-            t.store(zeros, self.outputs["logits_sort_masked"], t.plus(self.row_offset, start), count)
+            t.store(zeros, self.outputs["logits_sort_masked"], t.plus(self.row_offset, start), count, once=True)
             return []
 
         about = "No probability behind the survivors."
@@ -148,14 +148,14 @@ class Results:
         default = NEG_INF if self.op.input_is_logits else 0.0
         masked = chunk.x if kept is None else self.t.where(kept, chunk.x, default, "masked_logits")
         offset = self.t.plus(self.row_offset, chunk.column, "masked_offset")
-        self.t.store(masked, self.outputs["logits_top_kp_select"], offset, chunk.count)
+        self.t.store(masked, self.outputs["logits_top_kp_select"], offset, chunk.count, once=True)
 
     def write_leading_logits(self, chunks: RowChunks, last: ir.Value, place: ir.Value) -> None:
         """The logits down to a value in descending order, of elements equal to it those up to a position (f32)."""
         t, b = self.t, self.b
 
         def body(chunk: Chunk):
-            here = b.op(arith.subf, place, t.f32_of(chunk.column), name="last_here")
+            here = t.from_column(place, chunk.column, "last_here")
             equal = t.both(t.compare("OEQ", chunk.x, last, "equals"), t.compare("OLE", self.ramp, here, "early"), "equal_stays")
             self.write_logits(chunk, t.either(t.compare("UGT", chunk.x, last, "exceeds"), equal, "stays"))
             return []

@@ -173,7 +173,7 @@ class _Sort:
             places, _ = t.compress(self.ramp, nan, "packed_places")
 
             def write():
-                positions = b.op(arith.addf, places, b.splat(t.f32_of(chunk.column), self.chunk), name="positions")
+                positions = t.in_row(places, chunk.column, "positions")
                 indices = t.to_i32(positions, "indices")
                 self.write(packed, indices, at, number)
                 return []
@@ -194,8 +194,8 @@ class _Sort:
         if str(self.dtype) != "f32":
             values = b.op(arith.truncf, tile_type(lanes, self.dtype), values, name="narrow")
         offset = t.plus(self.row_offset, rank, "out_offset")
-        t.store(values, self.site.outputs["values"], offset, number)
-        t.store(indices, self.site.outputs["indices"], offset, number)
+        t.store(values, self.site.outputs["values"], offset, number, once=True)
+        t.store(indices, self.site.outputs["indices"], offset, number, once=True)
 
 
 class _Ordered:
@@ -203,7 +203,7 @@ class _Ordered:
 
     def __init__(self, t: Ops, rows: RowChunks, ramp: ir.Value, descends: bool):
         self.t, self.rows, self.ramp, self.descends = t, rows, ramp, descends
-        self.chunk, self.dtype = rows.chunk, rows.dtype
+        self.chunk, self.dtype, self.is_one = rows.chunk, rows.dtype, rows.is_one
         self.is_load = descends and rows.is_load
 
     def each(

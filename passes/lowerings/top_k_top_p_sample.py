@@ -303,7 +303,8 @@ class _Sampler:
 
     def what_reaches(self, bound: ir.Value, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
         """What min-p leaves, packed."""
-        t, b = self.t, self.b
+        t, b, chunks = self.t, self.b, self.chunks(self.chunk)
+        alone = chunks.is_one or None
 
         def body(chunk: Chunk, _, __, rank, best, chosen):
             probability = self.probabilities.of(chunk.x, maximum, mass)
@@ -311,8 +312,8 @@ class _Sampler:
             stays = t.both(t.compare("OGE", probability, bound, "reaches"), inside, "stays")
             if self.op.is_need_logits:
                 self.results.write_logits(chunk, stays)
-            packed, number = t.compress(probability, stays, "packed")
-            packed_places, _ = t.compress(self.ramp, stays, "packed_places")
+            packed, number = t.compress(probability, stays, "packed", readable=alone)
+            packed_places, _ = t.compress(self.ramp, stays, "packed_places", readable=alone)
 
             def take():
                 indices = self.indices(packed_places, chunk.column)
@@ -325,15 +326,13 @@ class _Sampler:
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
         carried = [(name, t.filled(0.0, self.chunk, name)) for name in ("packed", "packed_places")]
         carried += [("rank", t.zero), *zip(Choice.NAMES, self.results.nothing_chosen().parts())]
-        _, _, rank, _, chosen = self.chunks(self.chunk).each(carried, body, "What min-p leaves, in order of index.")
+        _, _, rank, _, chosen = chunks.each(carried, body, "What min-p leaves, in order of index.")
         self.results.fill_up(rank)
         return [chosen, b.f32(0.0), b.f32(0.0)]
 
     def indices(self, places: ir.Value, column: ir.Value) -> ir.Value:
         """Positions in the row of places in a chunk."""
-        t, b = self.t, self.b
-        places = b.op(arith.addf, places, b.splat(t.f32_of(column), length_of(places)), name="positions")
-        return t.to_i32(places, "indices")
+        return self.t.to_i32(self.t.in_row(places, column, "positions"), "indices")
 
     # -- long rows ----------------------------------------------------------------------------------------------
 

@@ -405,3 +405,114 @@ func.func @certain_trips(%s: f32) attributes {ascend.kernel} {
   "ascendc.sqrt"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
   return
 }
+
+// -----
+
+// Eight loads and as many that wait for one of them: there are six ids, so flags serve for two. Nothing waits for all
+// pipes.
+// CHECK-LABEL: func.func @more_flags_than_ids(
+// CHECK-NOT:     pipe = "ALL"
+// CHECK-NOT:     event_id = 6
+// CHECK-COUNT-8: "ascendc.copy_in"
+// CHECK:         "ascendc.set_flag"() {event = "MTE2_V", event_id = 5 : i64}
+// CHECK-NOT:     pipe = "ALL"
+// CHECK-NOT:     event_id = 6
+// CHECK:         return
+func.func @more_flags_than_ids(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a0 = "ascendc.local_tensor"() {name_hint = "a0", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %a1 = "ascendc.local_tensor"() {name_hint = "a1", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %a2 = "ascendc.local_tensor"() {name_hint = "a2", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %a3 = "ascendc.local_tensor"() {name_hint = "a3", offset = 768 : i64} : () -> memref<64xf32, "ub">
+  %a4 = "ascendc.local_tensor"() {name_hint = "a4", offset = 1024 : i64} : () -> memref<64xf32, "ub">
+  %a5 = "ascendc.local_tensor"() {name_hint = "a5", offset = 1280 : i64} : () -> memref<64xf32, "ub">
+  %a6 = "ascendc.local_tensor"() {name_hint = "a6", offset = 1536 : i64} : () -> memref<64xf32, "ub">
+  %a7 = "ascendc.local_tensor"() {name_hint = "a7", offset = 1792 : i64} : () -> memref<64xf32, "ub">
+  scf.for %i = %c0 to %n step %c1 {
+    "ascendc.copy_in"(%a0, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a1, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a2, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a3, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a4, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a5, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a6, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.copy_in"(%a7, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    "ascendc.exp"(%a0, %a0) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a1, %a1) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a2, %a2) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a3, %a3) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a4, %a4) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a5, %a5) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a6, %a6) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.exp"(%a7, %a7) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  }
+  return
+}
+
+// -----
+
+// Where its bounds are compared a loop runs, and what it has waited for is ordered.
+// CHECK-LABEL: func.func @runs_where_it_stands(
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:         "ascendc.get_value"
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.sqrt"
+func.func @runs_where_it_stands(%s: f32, %m: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+  %any = arith.cmpi sgt, %m, %c0 : index
+  scf.if %any {
+    scf.for %i = %c0 to %m step %c1 {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %i) : (memref<64xf32, "ub">, index) -> f32
+    }
+    "ascendc.sqrt"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  }
+  return
+}
+
+// -----
+
+// The same without the question: where the loop does not run, nothing has waited.
+// CHECK-LABEL: func.func @may_not_run(
+// CHECK:         "ascendc.get_value"
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:    "ascendc.sqrt"
+func.func @may_not_run(%s: f32, %m: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+  scf.for %i = %c0 to %m step %c1 {
+    "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %v = "ascendc.get_value"(%c, %i) : (memref<64xf32, "ub">, index) -> f32
+  }
+  "ascendc.sqrt"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  return
+}
+
+// -----
+
+// Rows that lie between each other's: what an instruction leaves out between its repeats is another one's.
+// CHECK-LABEL: func.func @strided_noop(
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:         return
+func.func @strided_noop(%s: f32) attributes {ascend.kernel} {
+  %c64 = arith.constant 64 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<256xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 1024 : i64} : () -> memref<256xf32, "ub">
+  %upper = "ascendc.view"(%a, %c64) : (memref<256xf32, "ub">, index) -> memref<192xf32, "ub">
+  "ascendc.copy_strided"(%a, %b) {mask = 64 : i64, repeat = 2 : i64, strides = array<i32: 1, 1, 16, 16>}
+    : (memref<256xf32, "ub">, memref<256xf32, "ub">) -> ()
+  "ascendc.copy_strided"(%upper, %b) {mask = 64 : i64, repeat = 2 : i64, strides = array<i32: 1, 1, 16, 16>}
+    : (memref<192xf32, "ub">, memref<256xf32, "ub">) -> ()
+  return
+}

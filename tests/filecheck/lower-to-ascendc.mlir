@@ -101,3 +101,56 @@ func.func @rows(%x: memref<?x64xf32, "gm">) attributes {ascend.kernel} {
   }
   return
 }
+
+// -----
+
+// What is known of a count: in a list that is longer than a tile the first piece fills it, and nothing is padded.
+// CHECK-LABEL: func.func @longer_than_a_tile(
+// CHECK-NOT:     "ascendc.duplicate"
+// CHECK:         "ascendc.copy_in"(%{{.*}}, %arg0, %{{.*}}, %{{.*}}) : (
+// CHECK-NOT:     "ascendc.duplicate"
+// CHECK:         return
+func.func @longer_than_a_tile(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.while (%left = %n) : (index) -> index {
+    %long = arith.cmpi sgt, %left, %c64 : index
+    scf.condition(%long) %left : index
+  } do {
+  ^bb0(%left: index):
+    %any = arith.cmpi sgt, %left, %c0 : index
+    %some = arith.minsi %left, %c64 : index
+    %count = arith.select %any, %some, %c0 : index
+    %a = "tile.load"(%x, %left, %count) {pad = 0.0 : f32} : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
+    "tile.store"(%a, %x, %left, %count) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+    %rest = arith.subi %left, %c64 : index
+    scf.yield %rest : index
+  }
+  return
+}
+
+// -----
+
+// In a row of two tiles what is loaded ahead is the second one, which is short, or nothing: it is padded in any case.
+// CHECK-LABEL: func.func @always_short(
+// CHECK-NOT:     scf.if
+// CHECK:         scf.for
+// CHECK-NOT:       scf.if
+// CHECK:           "ascendc.duplicate"
+// CHECK-NEXT:      "ascendc.copy_in"
+func.func @always_short(%x: memref<?xf32, "gm">) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c100 = arith.constant 100 : index
+  scf.for %i = %c0 to %c100 step %c64 {
+    %next = arith.addi %i, %c64 : index
+    %more = arith.cmpi slt, %next, %c100 : index
+    %ahead = arith.select %more, %next, %i : index
+    %left = arith.subi %c100, %ahead : index
+    %some = arith.minsi %left, %c64 : index
+    %count = arith.select %more, %some, %c0 : index
+    %a = "tile.load"(%x, %ahead, %count) {pad = 0.0 : f32} : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
+    "tile.store"(%a, %x, %ahead, %count) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+  }
+  return
+}

@@ -14,16 +14,17 @@
 // The part stays in the unified buffer.
 // CHECK:           %[[PART:.*]] = "tile.load"(%[[X]],{{.*}}) {pad = 0xFF800000 : f32}{{.*}} -> tensor<2048xf32>
 // CHECK:           scf.if
-// CHECK:             tensor.extract_slice %[[PART]]
-// CHECK:           } {ascend.comment = "Maxima over the positions that are equal mod 256."}
-// CHECK:             "tile.compress"
-// CHECK:           } {ascend.comment = "The elements that reach the bound."}
+// It is one chunk: no loop.
+// CHECK-NOT:         scf.for
+// CHECK:             tensor.extract_slice %[[PART]]{{.*}} {ascend.comment = "Maxima over the positions that are equal mod 256."}
+// CHECK:             arith.cmpf uge, %[[PART]], %{{.*}} {ascend.comment = "The elements that reach the bound."}
+// CHECK-NEXT:        "tile.compress"(%[[PART]],
 // CHECK:             "tile.store"(%{{.*}}, %[[LISTS]],
 // With another k, the part's elements between two values that a sample of the row gives.
 // CHECK:           } else {
 // CHECK:             "tile.load_rows"(%[[X]],{{.*}} -> tensor<1024xf32>
+// CHECK:             {ascend.comment = "The elements that the k-th largest can be; how many are above them."}
 // CHECK:             "tile.compress"
-// CHECK:           } {ascend.comment = "The elements that the k-th largest can be; how many are above them."}
 // CHECK:           "tile.sync_all"
 // CHECK:           "tile.load"(%[[LISTS]],{{.*}} -> tensor<1024xf32>
 // CHECK:           "tile.merge"({{.*}}) {run = 128 : i64, ways = 4 : i64}
@@ -35,6 +36,7 @@
 // CHECK:             "tile.store"(%{{.*}}, %[[OUT]],
 // CHECK:         return
 // SMALL-LABEL: func.func private @top_k(
+// SMALL:         scf.for
 // SMALL:         tensor.extract_slice {{.*}} to tensor<1024xf32>
 func.func private @top_k(%x: tensor<2x8192xf32>, %k: tensor<2xi32>) -> tensor<2x8192xf32> attributes {ascend.kernel} {
   %0 = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8192xf32>, tensor<2xi32>) -> tensor<2x8192xf32>

@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -291,7 +290,7 @@ class Library:
         """The finding with the line of Python that its instruction comes from."""
         if not finding.kernel_line:
             return finding
-        return replace(finding, python=_python_line(finding.kernel_file, finding.caller_line or finding.kernel_line))
+        return replace(finding, python=toolchain.python_line(finding.kernel_file, finding.caller_line or finding.kernel_line))
 
     def _object(self, entry: str, key: int) -> ctypes.CDLL:
         struct = self._structs.struct(entry, key)
@@ -330,23 +329,6 @@ class Library:
             after = signature.wrapper(entry, vector_only)
             self._direct[entry] = signature.DirectObject(self._compiled(self._structs.struct(entry, 0), after))
         return self._direct[entry]
-
-
-_PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
-
-
-def _python_line(file: str, line: int) -> str:
-    """The last comment `// file.py:line` above a line of a source in its kernel, or "" where there is none."""
-    try:
-        lines = Path(file).read_text(errors="replace").splitlines()[:line]
-    except OSError:
-        return ""
-    for text in reversed(lines):
-        if match := _PYTHON_LINE.match(text):
-            return match[1]
-        if text.startswith('extern "C"'):
-            break
-    return ""
 
 
 def _merge(raw: list[dict]) -> list[Finding]:

@@ -109,10 +109,37 @@ def included_files(source: Path, include_dirs: tuple[Path, ...]) -> list[Path]:
     return sorted(found)
 
 
+_PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
+
+
+def python_line(file: str, line: int) -> str:
+    """The last comment `// file.py:line` above a line of a source in its kernel, or "" where there is none."""
+    try:
+        lines = Path(file).read_text(errors="replace").splitlines()[:line]
+    except OSError:
+        return ""
+    for text in reversed(lines):
+        if match := _PYTHON_LINE.match(text):
+            return match[1]
+        if text.startswith('extern "C"'):
+            break
+    return ""
+
+
+def _with_python_lines(text: str) -> str:
+    """A compiler's diagnostics, each with the line of Python that its line comes from."""
+
+    def place(match: re.Match) -> str:
+        python = python_line(match[1], int(match[2]))
+        return f"{match[0]} ({python})" if python else match[0]
+
+    return re.sub(r"^([^\s:]+):(\d+)(?::\d+)?(?=: (?:fatal )?(?:error|warning)\b)", place, text, flags=re.MULTILINE)
+
+
 def _run(command: list[str], what: str) -> str:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise CompileError(f"{what} does not compile:\n{result.stderr or result.stdout}")
+        raise CompileError(f"{what} does not compile:\n{_with_python_lines(result.stderr or result.stdout)}")
     return result.stdout
 
 
@@ -210,7 +237,7 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
         text = _run([*compiler(), "-E", *arguments], str(source))
         found = device_code.problems(text, functools.cache(lambda path: Path(path).resolve() in files))
         if found:
-            raise CompileError(f"{source} is not device code:\n" + "\n".join(found))
+            raise CompileError(f"{source} is not device code:\n" + _with_python_lines("\n".join(found)))
 
     return compile_shared(digest.hexdigest(), source.stem, arguments, str(source), check)
 

@@ -17,7 +17,7 @@ func.func @sync_all(%n: index) {
 // -----
 
 func.func @iota() {
-  // expected-error@below {{a ramp has elements f32 or i32, got bf16}}
+  // expected-error@below {{a ramp has elements f32, i32 or i16, got bf16}}
   %0 = "tile.iota"() : () -> tensor<64xbf16>
   return
 }

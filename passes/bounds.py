@@ -1,0 +1,125 @@
+"""Between which numbers an index lies, as far as scalar arithmetic shows.
+
+A loop's induction variable lies between its bounds. What a `while` loop carries is known, in its body, to keep the
+condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith
+
+from jascend.dialect.ascendc import constant_index
+
+_SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
+_Facts = frozenset[ir.Value]
+
+
+def least(value: ir.Value) -> int | None:
+    """A number that the value is at least; None if none is known."""
+    return _bound(value, frozenset(), False)
+
+
+def most(value: ir.Value) -> int | None:
+    """A number that the value is at most; None if none is known."""
+    return _bound(value, frozenset(), True)
+
+
+def is_at_least(value: ir.Value, number: int) -> bool:
+    bound = least(value)
+    return bound is not None and bound >= number
+
+
+def is_less(a: ir.Value, b: ir.Value) -> bool:
+    """Whether a < b is known."""
+    low, high = most(a), least(b)
+    return low is not None and high is not None and low < high
+
+
+def _bound(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
+    number = constant_index(value)
+    if number is not None:
+        return number
+    if isinstance(value.owner, ir.Block):
+        return _of_argument(value, upper)
+    op = value.owner
+    if op.name == "arith.select":
+        return _of_choice(op, facts, upper)
+    if op.name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
+        return None
+    a = _bound(op.operands[0], facts, upper)
+    b = _bound(op.operands[1], facts, upper != (op.name == "arith.subi"))
+    if op.name == "arith.minsi" and upper or op.name == "arith.maxsi" and not upper:
+        known = [bound for bound in (a, b) if bound is not None]
+        return (min if upper else max)(known, default=None)
+    if a is None or b is None:
+        return None
+    return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[op.name]
+
+
+def _of_argument(value: ir.Value, upper: bool) -> int | None:
+    loop = value.owner.owner.operation
+    if loop.name == "scf.for" and value.arg_number == 0:
+        bound = _bound(loop.operands[int(upper)], frozenset(), upper)
+        return bound if bound is None or not upper else bound - 1
+    if loop.name != "scf.while" or value.owner != loop.regions[1].blocks[0]:
+        return None
+    before = loop.regions[0].blocks[0]
+    *_, condition = [op.operation for op in before.operations]
+    if condition.name != "scf.condition":
+        return None
+    carried = condition.operands[1 + value.arg_number]
+    found = [_asserted(fact, carried, upper) for fact in _conjuncts(condition.operands[0])]
+    known = [bound for bound in found if bound is not None]
+    return (min if upper else max)(known, default=None)
+
+
+def _conjuncts(condition: ir.Value) -> list[ir.Value]:
+    owner = condition.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.andi":
+        return [condition]
+    return [fact for operand in owner.operands for fact in _conjuncts(operand)]
+
+
+def _asserted(fact: ir.Value, value: ir.Value, upper: bool) -> int | None:
+    """The bound that a comparison with another value, where it holds, gives."""
+    compared = _less(fact)
+    if compared is None:
+        return None
+    a, b = compared
+    if upper and a == value:
+        bound = _bound(b, frozenset(), True)
+        return bound if bound is None else bound - 1
+    if not upper and b == value:
+        bound = _bound(a, frozenset(), False)
+        return bound if bound is None else bound + 1
+    return None
+
+
+def _less(condition: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+    """a and b where a condition is `a < b`."""
+    owner = condition.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.cmpi":
+        return None
+    predicate, (a, b) = owner.attributes["predicate"].value, owner.operands
+    return {_SLT: (a, b), _SGT: (b, a)}.get(predicate)
+
+
+def _of_choice(op: ir.Operation, facts: _Facts, upper: bool) -> int | None:
+    condition, a, b = op.operands
+    if _holds(condition, facts):
+        return _bound(a, facts, upper)
+    first, second = _bound(a, facts | {condition}, upper), _bound(b, facts, upper)
+    if first is None or second is None:
+        return None
+    return max(first, second) if upper else min(first, second)
+
+
+def _holds(condition: ir.Value, facts: _Facts) -> bool:
+    if condition in facts:
+        return True
+    compared = _less(condition)
+    if compared is None:
+        return False
+    most_of_a, least_of_b = _bound(compared[0], facts, True), _bound(compared[1], facts, False)
+    return most_of_a is not None and least_of_b is not None and most_of_a < least_of_b

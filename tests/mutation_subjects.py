@@ -1,0 +1,455 @@
+"""Kernels to break on purpose: every kind that is generated, each with launches that together take every path through it.
+
+A call is a dict of arrays; every subject is launched for all of its calls, on one core and on several.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import zlib
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import mutations
+import numpy as np
+from mlir import ir
+
+import jascend as ja
+import jascend.dialect
+from jascend.backends.ascend.codegen import kernel as emitter
+from jascend.backends.ascend.codegen import tiling
+from jascend.passes.lower_to_tile import KERNEL
+from jascend.passes.pipeline import run_pipeline
+
+BF16, F32 = ml_dtypes.bfloat16, np.float32
+ROWS = 2
+SHORT = 1000  # short enough that nearly all of the kernel runs
+LONG = 17000  # three chunks
+SUBJECTS: dict[str, Callable[[], mutations.Subject]] = {}
+
+
+def subject(function=None, *, targets=("ascend910b",)):
+    """Registers a function of the target; one name for each of the targets."""
+    if function is None:
+        return functools.partial(subject, targets=targets)
+    for target in targets:
+        name = function.__name__ + ("_on_950" if target == "ascend950" else "")
+        SUBJECTS[name] = functools.partial(function, target)
+    return function
+
+
+def target_of(name: str) -> str:
+    return SUBJECTS[name].args[0]
+
+
+BOTH = ("ascend910b", "ascend950")
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def rng_of(*key) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(repr(key).encode()))
+
+
+def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.ndarray:
+    rng = rng_of(kind, vocabulary)
+    shape = rows, vocabulary
+    drawn = {
+        "normal": lambda: np.where(np.arange(vocabulary) == vocabulary - 1, 12, rng.normal(0, 4, shape)),  # the last counts
+        "some ties": lambda: np.round(rng.normal(0, 2, shape) * 2) / 2,
+        "flat": lambda: rng.normal(0, 0.01, shape),
+        "ties": lambda: rng.integers(-40, 40, shape) / 4,
+        "same": lambda: np.ones(shape),
+        "few": lambda: np.where(rng.random(shape) < 0.002, 5, rng.normal(0, 1, shape)),
+        "special": lambda: rng.choice([0.0, 1.0, -300.0, np.inf, -np.inf, np.nan], shape),
+        "rising": lambda: np.sort(rng.normal(0, 4, shape), axis=1),
+        "falling": lambda: -np.sort(rng.normal(0, 4, shape), axis=1),
+        "steps": lambda: np.repeat(rng.permutation(vocabulary // 100 + 1), 100)[:vocabulary] / 8 * np.ones((rows, 1)),
+        # Rows whose sample misleads: the elements that it takes are the largest ones, or the smallest; the largest of
+        # all is not among them.
+        "sampled high": lambda: rng.normal(0, 1, shape) + 20 * is_sampled(vocabulary),
+        "sampled low": lambda: rng.normal(0, 1, shape) - 20 * is_sampled(vocabulary),
+        "outlier": lambda: np.where(np.arange(vocabulary) == vocabulary // 64 * 30 + 100, 300.0, rng.normal(0, 1, shape)),
+    }
+    return drawn[kind]().astype(dtype)
+
+
+def is_sampled(vocabulary: int) -> np.ndarray:
+    """What the search for thresholds samples of a row: 64 runs of 16."""
+    return np.arange(vocabulary) % (vocabulary // 64) < 16
+
+
+def row(values, dtype=F32) -> np.ndarray:
+    return np.array(values, F32).astype(dtype)
+
+
+def ints(values) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+# -- filters ----------------------------------------------------------------------------------------------------------
+
+
+def scaled_filter(logits, temperature, p, k):
+    return ja.apply_top_k_top_p(logits / temperature[:, None], p, k)
+
+
+def top_k_top_p(logits, p, k):
+    return ja.apply_top_k_top_p(logits, p, k)
+
+
+def top_k(logits, k):
+    return ja.apply_top_k_top_p(logits, None, k)
+
+
+def top_p(logits, p):
+    return ja.apply_top_k_top_p(logits, p, None)
+
+
+# Ties at the boundary of the nucleus or none, top-k off, by list and by search, rows that are special.
+FILTER_CALLS = [
+    ("ties", [0.9, 0.5], [500, 0]), ("normal", [0.9, 0.5], [50, 0]), ("flat", [0.99, 1.0], [9000, 0]),
+    ("flat", [0.3, 0.9], [0, 12000]), ("same", [0.5, 0.1], [3, 0]), ("special", [0.5, 0.9], [0, 100]),
+    ("normal", [0.0, 1.5], [1, 8000]), ("few", [0.1, 0.05], [0, 20]),
+]  # fmt: skip
+
+
+@subject(targets=BOTH)
+def filter_scaled(target):
+    calls = [
+        {"logits": logits_of(kind, SHORT, BF16), "temperature": row([1, 2], BF16), "p": row(p, BF16), "k": ints(k)}
+        for kind, p, k in FILTER_CALLS
+    ]
+    return mutations.of_program(scaled_filter, *calls, cores=(1, 4), target=target)
+
+
+@subject
+def filter_by_k(target):
+    calls = [("normal", [50, 700]), ("ties", [9000, 0]), ("flat", [12000, 1]), ("special", [5, 4000])]
+    calls = [{"logits": logits_of(kind, SHORT), "k": ints(k)} for kind, k in calls]
+    return mutations.of_program(top_k, *calls, cores=(1, 4), target=target)
+
+
+@subject
+def filter_by_p(target):
+    calls = [("normal", [0.5, 0.9]), ("ties", [0.3, 1.0]), ("flat", [0.99, 0.1]), ("special", [0.9, 0.5])]
+    calls = [{"logits": logits_of(kind, SHORT), "p": row(p)} for kind, p in calls]
+    return mutations.of_program(top_p, *calls, cores=(1, 4), target=target)
+
+
+LONG_CALLS = [
+    *FILTER_CALLS, ("rising", [0.9, 1.0], [50, 5000]), ("falling", [0.5, 0.99], [2000, 0]), ("steps", [0.6, 0.3], [300, 0]),
+    ("normal", [1.0, 0.95], [4096, 17000]), ("same", [0.99, 1.0], [0, 16999]), ("ties", [1.0, 0.99], [6000, 3000]),
+    ("sampled high", [0.9, 0.5], [5000, 0]), ("sampled low", [0.99, 0.9], [9000, 0]), ("outlier", [0.9, 1.0], [12000, 9000]),
+    ("outlier", [0.5, 0.99], [0, 0]), ("outlier", [0.9, 0.99], [2000, 3000]), ("some ties", [0.6, 0.35], [60, 40]),
+    ("some ties", [0.5, 0.8], [50, 70]),
+    # Lists that are a little longer than a tile of 8192.
+    ("normal", [1.0, 1.0], [7000, 7200]), ("normal", [1.0, 1.0], [7400, 7600]), ("normal", [1.0, 1.0], [7800, 8000]),
+]  # fmt: skip
+
+
+@subject(targets=BOTH)
+def filter_long(target):
+    calls = [{"logits": logits_of(kind, LONG), "p": row(p), "k": ints(k)} for kind, p, k in LONG_CALLS]
+    return mutations.of_program(top_k_top_p, *calls, cores=(1, 18), target=target)
+
+
+@subject
+def filter_long_by_k(target):
+    calls = [{"logits": logits_of(kind, LONG, BF16), "k": ints(k)} for kind, _, k in LONG_CALLS]
+    return mutations.of_program(top_k, *calls, cores=(1, 4), target=target)
+
+
+def filter_and_draw(logits, p, k, q):
+    drawn = jax.nn.softmax(ja.apply_top_k_top_p(logits, p, k), axis=-1) / jnp.maximum(q, 1e-10)
+    return jnp.argmax(drawn, axis=-1)
+
+
+def draws_of(calls, vocabulary, dtype=F32):
+    q = rng_of("q", vocabulary).exponential(size=(ROWS, vocabulary)).astype(F32)
+    return [
+        {"logits": logits_of(kind, vocabulary, dtype), "p": row(p, dtype), "k": ints(k), "q": q} for kind, p, k in calls
+    ]
+
+
+@subject(targets=BOTH)
+def filter_sample(target):
+    return mutations.of_program(filter_and_draw, *draws_of(FILTER_CALLS, SHORT), cores=(1, 4), target=target)
+
+
+@subject
+def filter_sample_long(target):
+    return mutations.of_program(filter_and_draw, *draws_of(LONG_CALLS, LONG, BF16), cores=(1, 4), target=target)
+
+
+# -- samplers ---------------------------------------------------------------------------------------------------------
+
+
+def sample(logits, top_k, top_p, q):
+    return ja.top_k_top_p_sample(logits, top_k, top_p, q)
+
+
+def sample_with_rows(logits, top_k, top_p, min_ps):
+    return ja.top_k_top_p_sample(
+        logits, top_k, top_p, None, min_ps, is_need_logits=True, is_need_sample_result=True
+    )
+
+
+SAMPLER_CALLS = [
+    ("normal", [50, 0], [0.9, 0.95]), ("flat", [1000, 7], [0.999, 1.0]), ("ties", [0, 0], [1.0, 0.3]),
+    ("flat", [0, 0], [0.9, 0.5]), ("same", [0, 900], [0.9, 0.9]), ("flat", [0, 0], [0.01, 0.2]),
+    ("flat", [0, 0], [0.999, 0.98]), ("ties", [1024, 1], [0.9, 1.0]),
+]  # fmt: skip
+
+
+def sampler_calls(vocabulary, **others):
+    return [
+        {"logits": logits_of(kind, vocabulary), "top_k": ints(k), "top_p": row(p)} | others for kind, k, p in SAMPLER_CALLS
+    ]
+
+
+@subject(targets=BOTH)
+def sampler(target):
+    q = rng_of("sampler").exponential(size=(ROWS, SHORT)).astype(F32)
+    return mutations.of_program(sample, *sampler_calls(SHORT, q=q), cores=(1, 4), target=target)
+
+
+@subject
+def sampler_long(target):
+    q = rng_of("sampler").exponential(size=(ROWS, 9000)).astype(F32)
+    return mutations.of_program(sample, *sampler_calls(9000, q=q), cores=(1, 4), target=target)
+
+
+@subject
+def sampler_with_rows(target):
+    calls = sampler_calls(SHORT, min_ps=row([0.05, 0.0])) + sampler_calls(SHORT, min_ps=row([0.0, 0.9]))
+    flat = logits_of("flat", SHORT)
+    for p in ([0.99999, 0.5], [1.0, 1.0]):  # all of a row survives
+        calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": row(p), "min_ps": row([0.05, 0.05])})
+    calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": row([1.0, 1.0]), "min_ps": row([0.0, 0.0])})  # as they are
+    return mutations.of_program(sample_with_rows, *calls, cores=(1, 4), target=target)
+
+
+# -- sorts ------------------------------------------------------------------------------------------------------------
+
+
+def descending(x):
+    return ja.sort(x, descending=True)
+
+
+def ascending(x):
+    return ja.sort(x)
+
+
+SORTED = ("normal", "ties", "same", "special", "rising")
+
+
+@subject(targets=BOTH)
+def sort(target):
+    return mutations.of_program(
+        descending, *({"x": logits_of(kind, SHORT)} for kind in SORTED), cores=(1, 4), target=target
+    )
+
+
+@subject
+def sort_long(target):
+    return mutations.of_program(
+        ascending, *({"x": logits_of(kind, 9001, BF16)} for kind in SORTED), cores=(1, 2), target=target
+    )
+
+
+# -- gating -----------------------------------------------------------------------------------------------------------
+
+DEEPSEEK = dict(k=8, norm_type=1, group_count=8, k_group=4, out_flag=True)
+
+
+def gate(x, bias):
+    return ja.moe_gating_top_k(x, bias=bias, group_select_mode=1, **DEEPSEEK)
+
+
+def gate_by_maxima(x, bias):
+    return ja.moe_gating_top_k(x, bias=bias, group_select_mode=0, **DEEPSEEK)
+
+
+def gate_by_softmax(x):
+    return ja.moe_gating_top_k(x, 6, renorm=0, norm_type=0)
+
+
+def gate_by_table(x, input_ids, tid2eid):
+    return ja.moe_gating_top_k(x, 8, input_ids=input_ids, tid2eid=tid2eid, norm_type=1)
+
+
+def gate_with_mask(x, bias, additional_bias, additional_token_mask):
+    return ja.moe_gating_top_k(
+        x, 5, bias=bias, additional_bias=additional_bias, additional_token_mask=additional_token_mask, norm_type=2
+    )
+
+
+def normal(*shape, dtype=F32) -> np.ndarray:
+    return rng_of("normal", shape).normal(0, 1, shape).astype(dtype)
+
+
+def gating(function, target, rows, **call):
+    """On one core, on some, on many, and on one more than there are rows; once with many ties. The last expert counts."""
+    if "bias" in call:
+        call["bias"][-1] = 3
+    tied = {name: np.round(a) if a.dtype.kind not in "bi" else a for name, a in call.items()}
+    broken = mutations.of_program(function, call, tied, cores=(1, 3, min(rows, 40)), target=target)
+    idle = tiling.pack({"rows_per_core": 0, "extra_rows": rows})
+    launch = dataclasses.replace(broken.launches[0], tiling=idle, blocks=rows + 1)
+    return dataclasses.replace(broken, launches=(*broken.launches, launch))
+
+
+@subject(targets=BOTH)
+def gating_in_groups(target):
+    return gating(gate, target, 70, x=normal(70, 256), bias=normal(256))
+
+
+@subject
+def gating_by_maxima(target):
+    return gating(gate_by_maxima, target, 40, x=normal(40, 256, dtype=BF16), bias=normal(256, dtype=BF16))
+
+
+@subject
+def gating_by_softmax(target):
+    return gating(gate_by_softmax, target, 40, x=normal(40, 64))
+
+
+@subject
+def gating_of_many(target):
+    return gating(gate_by_softmax, target, 9, x=normal(9, 1000, dtype=np.float16))
+
+
+@subject(targets=BOTH)
+def gating_by_table(target):
+    table = np.stack([rng_of(i).permutation(64)[:8] for i in range(30)]).astype(np.int32)
+    return gating(gate_by_table, target, 20, x=normal(20, 64), input_ids=ints(np.arange(20) * 7 % 30), tid2eid=table)
+
+
+@subject
+def gating_with_mask(target):
+    mask = np.arange(20) % 3 == 0
+    return gating(
+        gate_with_mask, target, 20, x=normal(20, 200), bias=normal(200), additional_bias=normal(200) * 2,
+        additional_token_mask=mask,
+    )  # fmt: skip
+
+
+# -- routing ----------------------------------------------------------------------------------------------------------
+
+
+def routing(target, size=200, dtype=F32, others=None, tokens=40, slots=8, cores=(1, 2, 3, 5), **attributes):
+    """Ids that are all there, ids of which many are no expert's, and ids of which only the last are one's."""
+
+    def route(x, expert_idx, **others):
+        return ja.moe_init_routing(x, expert_idx, expert_num=16, **others, **attributes)
+
+    rng = rng_of("routing")
+    x = (normal(tokens, size) * 20).astype(dtype)
+    late = np.where(np.arange(tokens)[:, None] < tokens - 20, -1, rng.integers(0, 16, (tokens, slots)))
+    ids = rng.integers(0, 16, (tokens, slots)), rng.integers(-2, 3, (tokens, slots)), late
+    calls = [{"x": x, "expert_idx": ints(i), **(others or {})} for i in ids]
+    return mutations.of_program(route, *calls, cores=cores, target=target)
+
+
+@subject(targets=BOTH)
+def routing_copy(target):
+    return routing(target)
+
+
+@subject
+def routing_of_long_rows(target):
+    return routing(target, 60113, tokens=3, slots=5, cores=(1, 2))
+
+
+@subject
+def routing_scaled(target):
+    return routing(target, 77, BF16, {"scale": normal(40)}, expert_tokens_num_type=0, row_idx_type=1)
+
+
+@subject(targets=BOTH)
+def routing_dropped(target):
+    return routing(target, 64, drop_pad_mode=1, expert_capacity=3)
+
+
+@subject(targets=BOTH)
+def routing_of_a_range(target):
+    return routing(target, active_expert_range=(3, 11), expert_tokens_num_type=2, row_idx_type=1)
+
+
+@subject
+def routing_of_some(target):
+    return routing(target, dtype=np.int8, active_num=33)
+
+
+@subject(targets=BOTH)
+def routing_codes(target):
+    return routing(target, dtype=BF16, tokens=300, quant_mode=1)
+
+
+@subject
+def routing_codes_by_expert(target):
+    return routing(target, 64, BF16, {"scale": np.abs(normal(16, 64)) + 1}, tokens=300, quant_mode=1, row_idx_type=1)
+
+
+@subject
+def routing_codes_dropped(target):
+    return routing(target, 24, np.float16, tokens=300, quant_mode=1, drop_pad_mode=1, expert_capacity=30)
+
+
+@subject
+def routing_static_codes(target):
+    return routing(target, others={"scale": row([3]), "offset": row([1.5])}, tokens=300, quant_mode=0)
+
+
+@subject(targets=("ascend950",))
+def routing_float_codes(target):
+    return routing(target, 256, BF16, tokens=300, quant_mode=6)
+
+
+# -- a kernel by hand: two cores that read what the other one wrote ---------------------------------------------------
+
+MEETING = """
+func.func @k(%x: memref<?x64xf32, "gm">, %out: memref<?x64xf32, "gm">) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %rows = memref.dim %x, %c0 : memref<?x64xf32, "gm">
+  %first, %last, %part, %rounds = "tile.block_rows"(%rows) : (index) -> (index, index, index, index)
+  %shared = "tile.workspace"() {name = "shared", elements = 512 : i64, per = "launch"} : () -> memref<512xf32, "gm">
+  scf.for %row = %first to %last step %c1 {
+    %at = arith.muli %row, %c64 : index
+    %a = "tile.load"(%x, %at, %c64) : (memref<?x64xf32, "gm">, index, index) -> tensor<64xf32>
+    %e = math.exp %a : tensor<64xf32>
+    "tile.store"(%e, %shared, %at, %c64) : (tensor<64xf32>, memref<512xf32, "gm">, index, index) -> ()
+  }
+  "tile.sync_all"() : () -> ()
+  %end = arith.subi %rows, %c1 : index
+  scf.for %row = %first to %last step %c1 {
+    %other = arith.subi %end, %row : index
+    %from = arith.muli %other, %c64 : index
+    %b = "tile.load"(%shared, %from, %c64) : (memref<512xf32, "gm">, index, index) -> tensor<64xf32>
+    %s = arith.addf %b, %b : tensor<64xf32>
+    %at = arith.muli %row, %c64 : index
+    "tile.store"(%s, %out, %at, %c64) : (tensor<64xf32>, memref<?x64xf32, "gm">, index, index) -> ()
+  }
+  return
+}
+"""
+
+
+@subject
+def meeting(target):
+    rows, cores = 6, 2
+    passes = "pipeline-loads{min-gain=-100},lower-to-ascendc,allocate-ub,insert-sync"
+    with jascend.dialect.make_context():
+        module = run_pipeline(ir.Module.parse(MEETING), passes)
+        op = next(op.operation for op in module.body.operations if KERNEL in op.operation.attributes)
+        kernel = emitter.emit(op, target=target, title="k")
+    x = normal(rows, 64)
+    fields, scratch = tiling.pack(kernel.shape.data(rows, cores)), kernel.shape.workspace_bytes(rows, cores)
+    launch = mutations.Launch(fields, (x,), (x,), cores, scratch)
+    return mutations.Subject("k", kernel.source, kernel.tiling_file, kernel.tiling_header, (launch,))
