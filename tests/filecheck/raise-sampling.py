@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+import jascend as ja
 from jascend.crossing import parse, trace
 from jascend.passes.diagnostics import render
 from jascend.passes.pipeline import run_pipeline
 
 LOGITS, P = jax.ShapeDtypeStruct((4, 300), jnp.float32), jax.ShapeDtypeStruct((4,), jnp.float32)
+TOKENS, IDS = jax.ShapeDtypeStruct((6, 64), jnp.bfloat16), jax.ShapeDtypeStruct((6, 2), jnp.int32)
 SCORES, BIAS = jax.ShapeDtypeStruct((16, 64), jnp.float32), jax.ShapeDtypeStruct((64,), jnp.float32)
 
 
@@ -64,6 +66,39 @@ def gate(x, bias):
 
 
 show(gate, SCORES, BIAS)
+
+
+# CHECK-LABEL: TEST: quantized_rows
+# CHECK:         func.func public @main(%[[X:[a-z0-9]+]]: tensor<6x64xbf16>, %[[IDS:[a-z0-9]+]]: tensor<6x2xi32>)
+# CHECK-NEXT:      %[[ROUTED:.*]]:4 = "ascend.moe_init_routing"(%[[X]], %[[IDS]])
+# CHECK-SAME:        quant_mode = 1 : i64
+# CHECK:           return %[[ROUTED]]#0, %{{.*}}, %[[ROUTED]]#1
+# CHECK:         raise-sampling.py:[[# @LINE + 8]]:{{.*}}: raise-sampling: passed: rows routed with dynamic quantization
+# CHECK-NOT:     missed
+
+
+def quantized_rows(x, ids):
+    routed = ja.moe_init_routing(x, ids, expert_num=8)
+    rows = routed.expanded_x.astype(jnp.float32)
+    scale = jnp.max(jnp.abs(rows), axis=-1, keepdims=True) / 127
+    return jnp.round(rows / scale).astype(jnp.int8), scale, routed.expanded_row_idx
+
+
+show(quantized_rows, TOKENS, IDS)
+
+
+# CHECK-LABEL: TEST: least_scale
+# CHECK-NOT:     passed
+# CHECK:         raise-sampling.py:[[# @LINE + 6]]:{{.*}}: raise-sampling: missed: its scales, or what they are made of, are at least 1e-06
+
+
+def least_scale(x, ids):
+    rows = ja.moe_init_routing(x, ids, expert_num=8).expanded_x.astype(jnp.float32)
+    scale = jnp.maximum(jnp.max(jnp.abs(rows), axis=-1, keepdims=True) / 127, 1e-6)
+    return jnp.round(rows / scale).astype(jnp.int8), scale
+
+
+show(least_scale, TOKENS, IDS, imported=False)
 
 
 # CHECK-LABEL: TEST: cut_at_a_value
