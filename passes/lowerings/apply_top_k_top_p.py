@@ -50,7 +50,7 @@ CANDIDATES = (
 )  # fmt: skip
 
 _RESIDENT_BYTES = 64 << 10
-_WRITTEN = 4096  # elements in one go where the result is written
+_WRITTEN = 6144  # elements in one go where the result is written
 _CHUNK_COST = 512  # elements that a chunk costs as much as
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
 _PAIRS = 2 * LISTED  # lanes of a list
