@@ -45,12 +45,22 @@ def layer_norm(x, weight, bias):
 
 @pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
 def test_norms(target):
-    check(rms_norm, normal(5, 200, dtype=BF16), normal(200), target=target, twin=True)
-    check(layer_norm, normal(3, 1100), normal(1100), normal(1100), target=target, twin=target == "ascend910b")
+    check(rms_norm, normal(5, 200, dtype=BF16), normal(200), target=target, twin=target == "ascend910b")
+    check(layer_norm, normal(3, 1100), normal(1100), normal(1100), target=target)
 
 
 def test_softmax_of_long_rows():
-    check(lambda x: jax.nn.softmax(4 * x), normal(2, 20001), tolerance=1e-5, twin=True)
+    check(lambda x: jax.nn.softmax(4 * x), normal(2, 20001), tolerance=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
+def test_more_on_the_twin(target):
+    check(rms_norm, normal(5, 200, dtype=BF16), normal(200), target=target, twin=True)
+    check(layer_norm, normal(3, 1100), normal(1100), normal(1100), target=target, twin=True)
+    check(lambda x: jax.nn.softmax(4 * x), normal(2, 20001), target=target, tolerance=1e-5, twin=True)
+    check(lambda x: jnp.max(x, -1), normal(3, 4, 40), target=target, twin=True)
+    check(lambda x, s: jnp.round(x / s[:, None]).astype(jnp.int8), 90 * normal(5, 70), normal(5), target=target, twin=True)
 
 
 def test_a_residual_is_computed_once():
