@@ -106,7 +106,8 @@ def _grouped_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped
     _check(same_size(x.shape[1], weight.shape[1]), f"{name} takes matrices that fit each other, got {_show(operands)}")
     _check(same_size(weight.shape[0], sizes.shape[0]), f"{name} takes a size a group, got {_show(operands)}")
     _check(sizes.dtype in ("int32", "int64"), f"{name} takes whole sizes, got {_show(operands)}")
-    _check(not isinstance(sizes.shape[0], int) or sizes.shape[0] <= 1024, f"{name} takes at most 1024 groups, got {sizes}")
+    few = not isinstance(sizes.shape[0], int) or sizes.shape[0] <= 1024
+    _check(few, f"{name} takes at most 1024 groups, got {sizes}")
     dtypes = x.dtype in (*FLOATS, "int8") and x.dtype == weight.dtype
     _check(dtypes, f"{name} takes floats or int8 of one dtype, got {_show(operands)}")
     return Shaped((x.shape[0], weight.shape[2]), "int32" if x.dtype == "int8" else x.dtype)
@@ -115,7 +116,8 @@ def _grouped_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped
 def _index_select(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     x, index = operands
     name = "aclnnIndexSelect"
-    _check(len(index.shape) == 1 and index.dtype in ("int32", "int64"), f"{name} takes a list of int32 or int64, got {index}")
+    is_list = len(index.shape) == 1 and index.dtype in ("int32", "int64")
+    _check(is_list, f"{name} takes a list of int32 or int64, got {index}")
     (dim,) = _one_dim(name, dims, x)
     return x._replace(shape=(*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :]))
 
@@ -134,12 +136,13 @@ def _one_dim(name: str, dims: tuple[int, ...], x: Shaped) -> tuple[int]:
 
 def _permute(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     (x,) = operands
-    _check(sorted(dims) == list(range(len(x.shape))), f"aclnnPermute takes an order of the dimensions of {x}, got {list(dims)}")
+    is_order = sorted(dims) == list(range(len(x.shape)))
+    _check(is_order, f"aclnnPermute takes an order of the dimensions of {x}, got {list(dims)}")
     return x._replace(shape=tuple(x.shape[dim] for dim in dims))
 
 
 def _multiply_adds(operands: Sequence[Shaped], result: Shaped) -> int:
-    """Two operations a multiply-add: each element of the result is a sum of as many products as a row of `x` has elements."""
+    """Two operations a multiply-add: an element of the result is a sum of as many products as a row of `x` has elements."""
     return 2 * math.prod(result.shape) * operands[0].shape[-1]
 
 

@@ -81,7 +81,8 @@ def main():
     print(program.explain())
     print(program.profile(*given))
     y, expected = (np.asarray(run(*given), np.float32) for run in (program, jax.jit(moe_layer)))
-    print(f"largest difference from jax.jit on the CPU: {np.abs(y - expected).max() / np.abs(expected).max():.1e} of the largest")
+    difference = np.abs(y - expected).max() / np.abs(expected).max()
+    print(f"largest difference from jax.jit on the CPU: {difference:.1e} of the largest")
 
 
 if __name__ == "__main__":

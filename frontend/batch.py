@@ -84,8 +84,8 @@ def check(jaxpr: Any, batch: Batch) -> None:
         for variable in equation.outvars:
             for dim in getattr(variable.aval, "shape", ()):
                 if jax.export.is_symbolic_dim(dim) and not multiple.fullmatch(str(dim)):
-                    message = f"the result of {equation.primitive.name} has a dimension of {dim}, no multiple of the batch"
-                    raise Unsupported("compile", None, message)
+                    of = equation.primitive.name
+                    raise Unsupported("compile", None, f"the result of {of} has a dimension of {dim}, no multiple of the batch")
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

@@ -69,8 +69,8 @@ class Program:
 
         Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3: rows are dealt out
           to as many. None takes the target's.
-        Returns: a `jascend.backends.ascend.report.Report`: time (of library calls, an estimate), bytes, pipes, the roofline of the operators, what the
-          checker found, and `outputs`, what the program returns.
+        Returns: a `jascend.backends.ascend.report.Report`: time (of library calls, an estimate), bytes, pipes, the
+          roofline of the operators, what the checker found, and `outputs`, what the program returns.
         Raises: as `__call__`, but for findings, which the report has.
         """
         kernels = []

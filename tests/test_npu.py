@@ -9,7 +9,7 @@ from test_graphs import example
 
 import jascend as ja
 
-pytestmark = pytest.mark.skipif("JASCEND_TEST_NPU" not in os.environ, reason="runs by `make test-npu`, with CANN and an NPU")
+pytestmark = pytest.mark.skipif("JASCEND_TEST_NPU" not in os.environ, reason="run by `make test-npu`: needs an NPU")
 TARGET = os.environ.get("JASCEND_TEST_TARGET", "ascend910b")
 
 

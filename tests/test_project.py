@@ -65,7 +65,8 @@ def test_a_project_has_all_its_parts(program, project):
     }
     expected |= {"CMakeLists.txt", "CMakePresets.json", "build.sh", "README.md", "op_host/CMakeLists.txt"}
     expected |= {"op_kernel/CMakeLists.txt", "test/CMakeLists.txt", "test/README.md", "test/harness.h", "test/graph.cpp"}
-    expected |= {f"test/data/graph/{name}.bin" for name in (*(f"argument{i}" for i in range(4)), *(f"output{i}" for i in range(3)))}
+    expected |= {f"test/data/graph/argument{i}.bin" for i in range(4)}
+    expected |= {f"test/data/graph/output{i}.bin" for i in range(3)}
     expected |= {f"test/data/{names[0]}/{tensor}.bin" for tensor in ("logits", "k", "out")}
     expected |= {f"test/data/{names[1]}/{tensor}.bin" for tensor in ("x", "bias", "y", "expertIdx")}
     assert {name for name in files(project) if not name.startswith("ir/")} == expected

@@ -41,7 +41,7 @@ def home(environment: Mapping[str, str] | None = None, *, runtime: bool = False)
     if not path:
         missing.append(f"{HOME} is not set: install CANN's toolkit and source its set_env.sh")
     elif not Path(path).is_dir():
-        missing.append(f"{HOME} is '{path}', which is no directory: source the set_env.sh of the toolkit that is installed")
+        missing.append(f"{HOME} is '{path}', which is no directory: source the set_env.sh of an installed toolkit")
     else:
         missing += _missing_in(Path(path), runtime, environment.get("PATH"))
     if shutil.which("cmake", path=environment.get("PATH")) is None:
@@ -54,11 +54,10 @@ def home(environment: Mapping[str, str] | None = None, *, runtime: bool = False)
 def _missing_in(path: Path, runtime: bool, programs: str | None) -> list[str]:
     missing = []
     if not any((path / name).exists() for name in _MODULES):
-        missing.append(f"no CMake modules for operator projects in '{path}' ({_MODULES[0]}): install a toolkit that has them")
+        missing.append(f"no CMake modules for operator projects in '{path}' ({_MODULES[0]}): install a toolkit with them")
     on_path = any(shutil.which(name, path=programs) for name in ("bisheng", "ccec"))
     if not on_path and not any((path / name).exists() for name in _COMPILERS):
-        missing.append(f"no compiler in '{path}' ({_COMPILERS[0]} or {_COMPILERS[1].rpartition('/')[2]}): install the toolkit "
-                       "package, not only the runtime")  # fmt: skip
+        missing.append(f"no compiler in '{path}' ({_COMPILERS[0]} or ccec): install the toolkit, not only the runtime")
     if runtime:
         missing += [f"no '{path / name}': install the runtime" for name in _RUNTIME if not (path / name).exists()]
     return missing

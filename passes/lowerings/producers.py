@@ -104,8 +104,8 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     """The constants outside of an op that its body uses."""
     inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
     used = dict.fromkeys(value for operation in inner for value in operation.operands)
-    constants = [value for value in used if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"]
-    return [value for value in constants if value.owner not in inner]
+    outside = [value for value in used if not isinstance(value.owner, ir.Block) and value.owner not in inner]
+    return [value for value in outside if value.owner.name == "arith.constant"]
 
 
 def width_of(element: ir.Type) -> int:
@@ -184,7 +184,13 @@ class Producers:
         return isinstance(value.owner, ir.Block)
 
     def piece(
-        self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float | None, done: dict | None = None
+        self,
+        value: ir.Value,
+        access: Access,
+        column: ir.Value,
+        count: ir.Value,
+        pad: float | None,
+        done: dict | None = None,
     ) -> ir.Value:
         """A run of columns of a value as a tile: float32, int32, or a mask. `pad` fills the lanes from `count` on of what
         is loaded from global memory; None: there are none. `done` holds what has been computed for the same columns of the

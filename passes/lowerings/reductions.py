@@ -25,6 +25,16 @@ class Reduction:
     length: int
 
 
+def _start(init: ir.Value) -> float | None:
+    """The one value that all results of a reduction start from; None where that is not known."""
+    owner = init.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if owner.name == "linalg.fill":
+        return _start(owner.operands[0])
+    return constant_of(owner) if owner.name == "arith.constant" else None
+
+
 def is_reduction(op: ir.Operation) -> bool:
     return op.name == "linalg.generic" and any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
@@ -38,16 +48,14 @@ def reduction_of(op: ir.Operation) -> Reduction | str:
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     if any(not isinstance(expression, ir.AffineDimExpr) for expression in maps[0].results):
         return "a reduction over a window"
-    if maps[0] != ir.AffineMap.get_identity(maps[0].n_dims) or [str(kind).count("reduction") for kind in op.attributes["iterator_types"]] != [0] * (maps[0].n_dims - 1) + [1]:
+    dims = maps[0].n_dims
+    reduces = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
+    if maps[0] != ir.AffineMap.get_identity(dims) or reduces != [False] * (dims - 1) + [True]:
         return "a reduction over other than the last axis"
     kind = _KINDS.get(combining[0].name)
     if kind is None:
         return f"a reduction by '{combining[0].name}'; kernels have sums, maxima and minima of floats"
-    start = constant_of(init.owner) if not isinstance(init.owner, ir.Block) and init.owner.name == "arith.constant" else None
-    if start is None and not isinstance(init.owner, ir.Block) and init.owner.name == "linalg.fill":
-        filled = init.owner.operands[0].owner
-        start = constant_of(filled) if not isinstance(filled, ir.Block) and filled.name == "arith.constant" else None
-    if start != _NEUTRAL[kind]:
+    if _start(init) != _NEUTRAL[kind]:
         return f"a reduction that does not start from {_NEUTRAL[kind]}"
     shape = ir.RankedTensorType(source.type)
     if shape.is_dynamic_dim(shape.rank - 1) or shape.get_dim_size(shape.rank - 1) == 0:

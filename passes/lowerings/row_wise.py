@@ -178,7 +178,8 @@ class RowWise:
             left -= self.tile * max(4, width_of(element))
             if left >= 0:
                 count = b.index(length, "row_length")
-                self.producers.known[value, access] = self.producers.piece(value, access, self.t.zero, count, self.pad(length))
+                tile = self.producers.piece(value, access, self.t.zero, count, self.pad(length))
+                self.producers.known[value, access] = tile
 
     def row(self, row: ir.Value) -> list[ir.Value]:
         inner = [i for i, label in enumerate(self.labels) if label is not None and label.startswith("dim")]
@@ -216,7 +217,8 @@ class RowWise:
         producers.prepare([(self.value, self.labels)])
         if self.resident:
             count = b.index(self.columns, "row_length")
-            self.store(producers.piece(self.value, self.labels, t.zero, count, self.pad(self.columns), done), self.labels, t.zero, count)
+            tile = producers.piece(self.value, self.labels, t.zero, count, self.pad(self.columns), done)
+            self.store(tile, self.labels, t.zero, count)
             return
         self.chunks(t.zero, b.index(self.columns, "row_length"), self.labels, self.pad(self.columns), "The result.")
 
@@ -239,9 +241,10 @@ class RowWise:
             def chunk(column, *carried):
                 count = size if length % self.tile == 0 else t.smaller(t.minus(end, column), size, "count")
                 memo: dict = {}
+                tiles = [producers.piece(*piece, column, count, self.pad(length), memo) for piece in pieces_of]
                 return [
-                    self.folded(step, producers.piece(*piece, column, count, self.pad(length), memo), count, length, lanes, before)
-                    for step, piece, before in zip(steps, pieces_of, carried)
+                    self.folded(step, tile, count, length, lanes, before)
+                    for step, tile, before in zip(steps, tiles, carried)
                 ]
 
             partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about="Along the row.")
@@ -249,7 +252,8 @@ class RowWise:
             whole = t.reduce(step.reduction.kind, tile, lanes, _word(step))
             element = ir.RankedTensorType(step.value.type).element_type
             n = producers.row_lanes
-            row_tile = b.build(TILE.classes["Broadcast"], whole, results=[tile_type(n, b.f32_type)], width=n, name=_word(step))
+            types = [tile_type(n, b.f32_type)]
+            row_tile = b.build(TILE.classes["Broadcast"], whole, results=types, width=n, name=_word(step))
             producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, _word(step))
 
     def folded(self, step: _Step, x: ir.Value, count: ir.Value, length: int, lanes: int, before=None) -> ir.Value:

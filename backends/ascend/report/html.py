@@ -34,7 +34,8 @@ def render(report: Report) -> str:
         f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         f"<p>Modelled from a run on the twin of the Ascend C runtime; nothing here was measured on a device. The model "
         f"is for ranking: see the constants at the end, and docs/cost_model.md for its errors.</p>\n"
-        f"{_tiles(report)}\n{_findings(report)}\n{kernels}\n{_library_calls(report)}\n{_constants(report)}\n</main>\n</body>\n</html>\n"
+        f"{_tiles(report)}\n{_findings(report)}\n{kernels}\n{_library_calls(report)}\n"
+        f"{_constants(report)}\n</main>\n</body>\n</html>\n"
     )
 
 

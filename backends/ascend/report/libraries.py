@@ -1,4 +1,4 @@
-"""What a call of CANN's libraries takes at least: an estimate from its bytes and operations, not a model of its kernels."""
+"""What a call of CANN's libraries takes at least: an estimate from bytes and operations, not a model of its kernels."""
 
 from __future__ import annotations
 
