@@ -384,12 +384,14 @@ class Filter:
     def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
         """Writes the stretch without what is below `cut`, nor the first `removed` elements equal to it."""
         carried = [] if self.op.p is None else [("ties_left", removed)]
-        chunks.each(carried, lambda chunk, *left: self.write_chunk(chunk, cut, *left), "The filtered row.")
+        chunks.each(carried, lambda chunk, *left: self.write_chunk(chunk, cut, *left, alone=chunks.is_one), "The filtered row.")
 
     # -- one chunk ----------------------------------------------------------------------------------------------
 
-    def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
-        """Writes a chunk; how many ties are left to remove after that."""
+    def write_chunk(
+        self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None, alone: bool = False
+    ) -> list[ir.Value]:
+        """Writes a chunk; how many ties are left to remove after that, unless it is the only one."""
         b = self.b
         reaches = lambda: self.t.compare("UGE", chunk.x, cut, "stays")  # unordered, so that NaN stays
         if self.op.p is None or ties_left is None:
@@ -405,16 +407,27 @@ class Filter:
             )  # fmt: skip
             self.store(chunk, stays)
             return []
+        if alone:
+            (stays,) = b.if_(
+                has_ties, ["stays"], lambda: [self.without_ties(chunk, cut, ties_left)[0]], lambda: [reaches()], types=[mask]
+            )
+            self.store(chunk, stays)
+            return []
+
+        def some_go():
+            stays, here = self.without_ties(chunk, cut, ties_left)
+            left = b.op(arith.subf, ties_left, here, name="left_after")
+            return [stays, b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
+
         stays, left = b.if_(
-            has_ties, ["stays", "ties_left"], lambda: self.without_ties(chunk, cut, ties_left),
-            lambda: [reaches(), ties_left], types=[mask, b.f32_type],
+            has_ties, ["stays", "ties_left"], some_go, lambda: [reaches(), ties_left], types=[mask, b.f32_type]
         )  # fmt: skip
         self.store(chunk, stays)
         return [left]
 
     def without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
-        """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many are left to
-        remove after that."""
+        """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many those are that
+        equal it (f32)."""
         t, b, x = self.t, self.b, chunk.x
         equal = t.compare("OEQ", x, cut, "equal")
         _, number = t.compress(x if chunk.raw is None else chunk.raw, equal, "equal_values")
@@ -423,8 +436,7 @@ class Filter:
             b.cmpf("OLE", here, ties_left, "all_go"), ["stays"], lambda: [t.compare("UGT", x, cut, "exceeds")],
             lambda: [self.behind_ties(chunk, equal, cut, ties_left)], types=[equal.type],
         )  # fmt: skip
-        left = b.op(arith.subf, ties_left, here, name="left_after")
-        return [stays, b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
+        return [stays, here]
 
     def behind_ties(self, chunk: Chunk, equal: ir.Value, cut: ir.Value, ties: ir.Value) -> ir.Value:
         """Which elements of a chunk stay if the first `ties` of those that are `equal` to `cut` go; there are more."""
