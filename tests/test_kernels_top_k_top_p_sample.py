@@ -116,6 +116,105 @@ def test_agrees_with_the_fallback(drawn):
         np.testing.assert_allclose(actual.logits_sort_masked[row], expected.logits_sort_masked[row], rtol=1e-5)
 
 
+# -- rows of every kind and length ----------------------------------------------------------------------------------
+
+KINDS = {
+    "normal": lambda rng, v: rng.normal(0, 3, v),
+    "flat": lambda rng, v: rng.normal(0, 0.01, v),
+    "ties": lambda rng, v: rng.integers(-4, 5, v),
+    "constant": lambda rng, v: np.full(v, 2.5),
+    "rising": lambda rng, v: np.linspace(-8, 8, v),
+    "falling": lambda rng, v: np.linspace(8, -8, v),
+    "every 256th": lambda rng, v: rng.normal(0, 1, v) + 9.0 * (np.arange(v) % 256 == 0),
+    "few finite": lambda rng, v: np.where(rng.random(v) < 60 / v, rng.normal(0, 2, v), -np.inf),
+    "one finite": lambda rng, v: np.where(np.arange(v) == v // 2, 1.0, -np.inf),
+    "no finite": lambda rng, v: np.full(v, -np.inf),
+    "infinite": lambda rng, v: np.where(np.arange(v) % 37 == 5, np.inf, rng.normal(0, 1, v)),
+    "NaN": lambda rng, v: np.where(np.arange(v) % 53 == 7, np.nan, rng.normal(0, 1, v)),
+}
+MODES = (  # k, p, m
+    (50, 0.9, 0.0), (1, 0.5, 0.0), (128, 1.0, 0.0), (129, 0.99, 0.0), (1000, 0.9, 0.0), (1024, 1.0, 0.01), (0, 0.9, 0.0),
+    (-3, 0.3, 0.1), (1 << 30, 1.0, 0.3), (0, 0.0, 0.0), (5, -1.0, 0.0), (0, 2.0, 0.0), (0, 0.9, 1.5), (40, float("nan"), 1.0),
+)  # fmt: skip
+
+
+def assert_same_survivors(actual, expected, p, m):
+    """The same rows of a distribution, but for what lies within rounding of p or of the bound of min-p."""
+    probability = np.asarray(expected.logits_sort_masked, np.float64)
+    for row in range(len(p)):
+        indices = [np.asarray(r.logits_idx[row]) for r in (actual, expected)]
+        numbers = [int((i >= 0).sum()) for i in indices]
+        few = min(numbers)
+        np.testing.assert_array_equal(indices[0][:few], indices[1][:few], f"row {row}")
+        np.testing.assert_allclose(actual.logits_sort_masked[row, :few], probability[row, :few], rtol=2e-5, atol=1e-30)
+        if len(set(numbers)) == 1:
+            np.testing.assert_array_equal(actual.logits_top_kp_select[row], expected.logits_top_kp_select[row], f"row {row}")
+            continue
+        longer = np.asarray((actual, expected)[int(np.argmax(numbers))].logits_sort_masked[row], np.float64)
+        between = np.cumsum(longer)[few - 1 : max(numbers) - 1]
+        by_mass = 0 < p[row] < 1 and np.all(np.abs(between - p[row]) < 2e-5)
+        by_bound = 0 < m[row] < 1 and np.allclose(longer[few : max(numbers)], longer[0] * m[row], rtol=1e-5)
+        assert by_mass or by_bound, f"row {row}: {numbers} survivors"
+
+
+def every_kind(vocabulary, dtype, seed):
+    """A row for every kind and, by turns, every mode."""
+    rng = np.random.default_rng(seed)
+    chosen = list(KINDS) if vocabulary < 1 << 19 else ["normal", "every 256th", "ties"]
+    logits = np.stack([KINDS[kind](rng, vocabulary) for kind in chosen]).astype(np.float32).astype(dtype)
+    modes = [MODES[(seed + i) % len(MODES)] for i in range(len(chosen))]
+    k, p, m = (np.array(column) for column in zip(*modes))
+    return logits, k.astype(np.int32), p.astype(np.float32).astype(dtype), m.astype(np.float32).astype(dtype)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
+@pytest.mark.parametrize(
+    "vocabulary, dtype",
+    [(1, "float32"), (7, "float16"), (65, "bfloat16"), (1000, "float32"), (1025, "bfloat16"), (5001, "float16"),
+     (20000, "float32"), (40000, "bfloat16"), (1 << 20, "float32")],
+)  # fmt: skip
+def test_every_kind_of_row(vocabulary, dtype, target):
+    for seed in range(len(MODES) if vocabulary < 30000 else 3):
+        logits, k, p, m = every_kind(vocabulary, FLOATS[dtype], seed)
+        kwargs = dict(is_need_logits=True, is_need_sample_result=True)
+        distribution = ja.top_k_top_p_sample(logits, k, p, None, m, **kwargs)
+        assert_same_survivors(run(logits, k, p, None, m, target, **kwargs), distribution, p, m)
+        q = np.random.default_rng(seed).exponential(1, logits.shape).astype(np.float32)
+        chosen = run(logits, k, p, q, m, target).logits_select_idx
+        for row, index in enumerate(np.asarray(chosen)):
+            survivors = np.asarray(distribution.logits_idx[row])
+            number = int((survivors >= 0).sum())
+            scores = np.asarray(distribution.logits_sort_masked[row, :number], np.float64) / (q[row, :number] + 1e-8)
+            place = survivors[:number].tolist().index(index)
+            best = np.isnan(scores).any() and np.isnan(scores[:place]).sum() == 0 and np.isnan(scores[place])
+            assert best or scores[place] >= np.nanmax(scores) * (1 - 1e-4), f"row {row}, mode {k[row], p[row], m[row]}"
+
+
+@pytest.mark.long
+def test_the_list_holds_more_than_is_sorted():
+    """4300 elements reach the bound; those that come first in descending order come last in the row."""
+    logits = np.zeros((25, 17000), np.float32)
+    logits[:, np.arange(4300) * 17000 // 4300] = 1.0
+    logits[:, -3:] = 2, 3, 4
+    for rows in (1, 25):
+        result = run(logits[:rows], np.full(rows, 600, np.int32), np.ones(rows, np.float32), is_need_sample_result=True)
+        order = np.argsort(-logits[0], kind="stable")[:600].tolist()
+        for row in range(rows):
+            assert survivors(result, row) == order
+
+
+def test_q_is_read_for_survivors_only():
+    rng = np.random.default_rng(7)
+    logits, p = rng.normal(0, 2, (2, 5000)).astype(np.float32), np.ones(2, np.float32)
+    q = rng.exponential(1, logits.shape).astype(np.float32)
+    kernel = program("ascend910b", logits.shape, logits.dtype, True, False, ())
+    few, many = (kernel.profile(logits, np.full(2, k, np.int32), p, q) for k in (10, 100))
+    assert not few.findings and not many.findings
+    assert many.gm_read_bytes - few.gm_read_bytes == 2 * 90 * 4
+    assert many.gm_read_bytes < logits.nbytes + q.nbytes / 2
+
+
 def test_64_bit_indices():
     rng = np.random.default_rng(5)
     logits, k = rng.normal(0, 2, (2, 1500)).astype(np.float32), np.array([3, 1000], np.int32)

@@ -313,7 +313,8 @@ def _min_p(rows, kept, probability, m, dtype):
     is_first = rows.index == rows.first
     most = jnp.max(jnp.where(is_first, probability, -np.inf), axis=-1)
     bound = most * bits.float32_of_keys(m, dtype)
-    off = (m <= 0) | (m == bits.nan_key(dtype)) | jnp.isnan(most)
+    undefined = jnp.any(is_first & jnp.isnan(probability), axis=-1)  # a maximum may lose a NaN
+    off = (m <= 0) | (m == bits.nan_key(dtype)) | undefined
     reaches = (_wide(off) | (probability >= _wide(bound))) & ~_wide(_at_least_one(m, dtype))
     return kept & (reaches | is_first)
 

@@ -10,6 +10,7 @@ So what the first few batches do not hold costs nothing, and no part of the row 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from mlir import ir
@@ -21,9 +22,9 @@ from .leading import Collector, Size
 from .ops import Ops
 from .row_chunks import NEG_INF, RowChunks
 
-BATCH = Size(listed=4096, usual=0, maxima=0, head=1024, gathered=4096, ordered=(4096,))
+BATCH = Size(listed=4096, usual=0, maxima=0, sampled=0, head=1024, gathered=4096, ordered=(4096,))
 
-_MEANT = 2400  # elements of a batch, at most
+_MEANT = 3000  # elements of a batch, at most
 _MEANT_OF_CHUNK = 700  # of them in one chunk, at most: it can contribute more, but not all of them
 _BAND = 2048  # elements
 _RUN = 16  # neighbours in the sample
@@ -32,14 +33,14 @@ _LONG = 1 << 16  # elements of a row for which the larger sample pays
 
 class Descending:
     """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch, `lane` an
-    int16 ramp of that length."""
+    int16 ramp of the longest chunk's."""
 
     def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int):
         """Rows are cut into `bands` parts of about the same length."""
         self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
         self.collector = Collector(t, ramp, lane, BATCH)
         self.sampled = 1024 if vocabulary <= _LONG else 2048
-        self.bands = next(n for n in (16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
+        self.bands = next(n for n in (32, 16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
         meant = min(_MEANT, _MEANT_OF_CHUNK * -(-vocabulary // BATCH.gathered))
         batches = -(-vocabulary // (self.bands * meant))
         self.step = max(1, self.sampled // (self.bands * batches))
@@ -52,9 +53,11 @@ class Descending:
         end: ir.Value,
         carried: Sequence[tuple[str, ir.Value]],
         body: Callable[..., Sequence[ir.Value]],
+        wide: RowChunks | None = None,
     ) -> list[ir.Value]:
         """The elements below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
-        batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one.
+        batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one. Chunks
+        are as long as a batch; `wide` are longer ones of the same row, to collect from.
 
         Returns: whether the last batch said so, and what it handed over."""
         t, b = self.t, self.b
@@ -70,9 +73,9 @@ class Descending:
             tile = tile_type(BATCH.gathered, b.f32_type)
             indices_type = tile_type(BATCH.gathered, b.i32_type)
             values, indices, number, lost = b.if_(
-                in_run, ["values", "indices", "number", "lost"], lambda: self._run(chunks, low, column),
-                lambda: self._gather(chunks, low, high), types=[tile, indices_type, b.index_type, b.index_type],
-                about="Copies of one value, in the next chunk, or the elements from `high` down to `low`.",
+                t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, low, high),
+                lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
+                about="The elements from `high` down to `low`, or copies of one value, in the next chunk.",
             )  # fmt: skip
             fits = b.cmpi("eq", lost, t.zero, "fits")
             going, *state = b.if_(
@@ -136,12 +139,12 @@ class Descending:
         def belongs(chunk):
             # Unordered: there is no bound above the first batch.
             below = t.compare("ULT", chunk.x, high, "below_high")
-            if self.vocabulary % chunks.chunk:
+            if self.vocabulary % chunks.chunk and not math.isnan(chunks.padding):
                 below = t.both(below, t.compare("OLT", self.ramp, t.f32_of(chunk.count), "inside"))
             return t.both(t.compare("OGE", chunk.x, low, "reaches_low"), below, "belongs")
 
         found = self.collector.collect(chunks, belongs, self.collector.empty(), "The elements of the batch.")
-        values, indices = t.unpacked(self.collector.sorted(found))
+        values, indices = t.unpacked(self.collector.sorted(found.values, found.places))
         return [values, indices, found.number, found.lost]
 
     def _next(self, sample, low, high, end, column, in_run, fits) -> list[ir.Value]:

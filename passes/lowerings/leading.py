@@ -39,7 +39,7 @@ class Size:
     Attributes:
       listed: elements of the result, and the most that can be asked for.
       usual: how many are asked for where the bound of a sample fits best.
-      maxima: G.
+      maxima, sampled: G, of a stretch and of a sample.
       head: elements that one chunk can contribute.
       gathered: elements of the list, with the lanes that are lost between chunks.
       ordered: elements of the list before it is sorted; few of them are sorted in less time than all.
@@ -48,13 +48,14 @@ class Size:
     listed: int
     usual: int
     maxima: int
+    sampled: int
     head: int
     gathered: int
     ordered: tuple[int, ...]  # at most two
 
 
-SMALL = Size(128, 48, 256, 512, 2048, (512, 2048))
-LARGE = Size(1024, 512, 1024, 1024, 4608, (2048, 4096))
+SMALL = Size(128, 48, 256, 256, 512, 2048, (512, 2048))
+LARGE = Size(1024, 512, 2048, 1024, 1024, 4608, (2048, 4096))
 
 
 class List:
@@ -138,12 +139,12 @@ class Collector:
             b.select(fits, into.lost, t.one, "lost"),
         ]
 
-    def closed_up(self, collected: List) -> tuple[ir.Value, ir.Value, ir.Value]:
+    def closed_up(self, values: ir.Value, places: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """The elements without lanes between them, the first of them if they are more than can be sorted; -inf behind.
 
         Returns: values, places, and how many there are."""
         t, b, lanes = self.t, self.b, self.size.gathered
-        values, places = (slice_of(b, x, 0, lanes) for x in (collected.values, collected.places))
+        values, places = (slice_of(b, x, 0, lanes) for x in (values, places))
         real = t.compare("OLT", places, b.f32(NOWHERE), "is_element")
         values, number = t.compress(values, real, "values", readable=True)
         places, _ = t.compress(places, real, "places", readable=True)
@@ -151,10 +152,10 @@ class Collector:
         inside = t.compare("OLT", slice_of(b, self.ramp, 0, most), t.f32_of(number, "element_number"), "is_inside")
         return t.where(inside, slice_of(b, values, 0, most), NEG_INF, "values"), slice_of(b, places, 0, most), number
 
-    def sorted(self, collected: List) -> ir.Value:
-        """The first elements in order, as a list of `listed` pairs with positions."""
+    def sorted(self, values: ir.Value, places: ir.Value) -> ir.Value:
+        """The first elements of a list in order, as a list of `listed` pairs with positions."""
         t, b, size = self.t, self.b, self.size
-        values, places, number = self.closed_up(collected)
+        values, places, number = self.closed_up(values, places)
 
         def of_first(lanes):
             some = [slice_of(b, x, 0, lanes) for x in (values, places)]
@@ -184,16 +185,20 @@ class Leading:
         is_sampled = chunks.length >= 2 * SAMPLED
         bound = self._likely(chunks, number) if is_sampled else self._certain(chunks, number)
         found = self._collect(chunks, "UGE", bound, self.collector.empty(), "The elements that reach the bound.")
-        fails = b.cmpi("ne", found.lost, t.zero, "fails")
+        fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(self.size.ordered[-1])), "fails")
         if is_sampled:
             fails = t.either(fails, b.cmpi("slt", found.number, number), "fails")
 
         def otherwise():
-            return self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found).parts()
+            exactly = self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found)
+            return [exactly.values, exactly.places]
 
         about = "Too many for the list, or too few: those above the last one's value, and copies of it."
-        parts = b.if_(fails, List.NAMES, otherwise, found.parts, types=found.types(), about=about)
-        return self.collector.sorted(List(*parts))
+        values, places = b.if_(
+            fails, ["values", "places"], otherwise, lambda: [found.values, found.places],
+            types=[found.values.type, found.places.type], about=about,
+        )  # fmt: skip
+        return self.collector.sorted(values, places)
 
     def _collect(self, chunks: RowChunks, predicate: str, bound: ir.Value, into: List, about: str) -> List:
         reach = lambda chunk: self.t.compare(predicate, chunk.x, bound, "reaches")
@@ -211,9 +216,9 @@ class Leading:
         root = math.sqrt(size.usual * share)
         steep = b.op(arith.mulf, t.f32_of(number), b.f32(share * (1 + 2 / root)))
         rank = t.index_of(b.op(arith.addf, steep, b.f32(3 + 2 * root)), "rank")
-        rank = t.smaller(rank, b.index(size.maxima - 1), "rank")
+        rank = t.smaller(rank, b.index(size.sampled - 1), "rank")
         sample = chunks.sample(SAMPLED // _RUN, _RUN)
-        return ranked_maximum(t, t.folded(arith.maximumf, sample, size.maxima), rank)
+        return ranked_maximum(t, t.folded(arith.maximumf, sample, size.sampled), rank)
 
     def _exactly(self, chunks: RowChunks, number: ir.Value, bound: ir.Value, found: List) -> List:
         """What is above the value of the last element asked for, then copies of it; at least so many reach the bound."""

@@ -1,8 +1,7 @@
 """A stretch of a row, chunk by chunk: what the passes of a lowering over its row share.
 
 A stretch that fits is loaded in one burst and stays in the unified buffer; its chunks are then slices of one tile. Any
-other is loaded chunk by chunk in every pass, with the producers of the row computed where the chunk is loaded. Lanes
-beyond the stretch hold -inf.
+other is loaded chunk by chunk in every pass, with the producers of the row computed where the chunk is loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Chunk:
     """Neighbouring elements of a row.
 
     Attributes:
-      x: them in float32; lanes from `count` on hold -inf.
+      x: them in float32; lanes from `count` on hold the padding, -inf by default.
       raw: them in the row's dtype, if they lie in global memory as they are; else None.
       column: where in the row they start.
       count: how many they are.
@@ -45,7 +44,7 @@ class RowChunks:
 
     `length` is the most that `end - start`, at least 1, can be. `ramp` is a float32 ramp of a chunk's length, for
     stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion
-    point, and stays in the unified buffer."""
+    point, and stays in the unified buffer. Lanes beyond it hold `padding`."""
 
     def __init__(
         self,
@@ -59,7 +58,9 @@ class RowChunks:
         length: int,
         ramp: ir.Value | None = None,
         resident: bool = False,
+        padding: float = NEG_INF,
     ):
+        self.padding = padding
         self.b, self.producers, self.logits, self.ramp = b, producers, logits, ramp
         self.start, self.end, self.chunk, self.length = start, end, chunk, length
         self.dtype = ir.RankedTensorType(logits.type).element_type
@@ -72,7 +73,7 @@ class RowChunks:
             lanes = -(-length // chunk) * chunk
             producers.tile = lanes
             self.count = self._length()
-            self.tile = producers.raw_piece(logits, _ACCESS, start, self.count, NEG_INF)
+            self.tile = producers.raw_piece(logits, _ACCESS, start, self.count, padding)
 
     def each(
         self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
@@ -125,7 +126,7 @@ class RowChunks:
         if not self.is_whole:
             valid = b.op(arith.sitofp, b.f32_type, b.op(arith.index_cast, b.i32_type, count), name="valid")
             inside = b.cmpf("OLT", self.ramp, b.splat(valid, self.chunk), "inside")
-            x = b.select(inside, x, b.splat(b.f32(NEG_INF), self.chunk), "x")
+            x = b.select(inside, x, b.splat(b.f32(self.padding), self.chunk), "x")
         return Chunk(x, None, column, count)
 
     def _in_pieces(self, column: ir.Value, count: ir.Value, lanes: int) -> ir.Value:
@@ -157,7 +158,7 @@ class RowChunks:
     def _raw(self, column: ir.Value, count: ir.Value) -> ir.Value:
         b = self.b
         if self.tile is None:
-            return self.producers.raw_piece(self.logits, _ACCESS, column, count, NEG_INF)
+            return self.producers.raw_piece(self.logits, _ACCESS, column, count, self.padding)
         if self.is_one:
             return self.tile
         offset = b.op(arith.subi, column, self.start, name="offset")

@@ -55,8 +55,9 @@ class Nucleus:
         self.t, self.b, self.ramp = t, t.b, ramp
         self.descending, self.probabilities, self.results = descending, probabilities, results
 
-    def survivors(self, row, chunks: RowChunks, part: ir.Value, parts: int) -> Survivors:
-        """The survivors in the bands `part`, `part + parts`, ... of a row; its `p`, `m` and `use_m` count."""
+    def survivors(self, row, chunks: RowChunks, wide: RowChunks, part: ir.Value, parts: int) -> Survivors:
+        """The survivors in the bands `part`, `part + parts`, ... of a row; its `p`, `m`, `use_m` and `first_only`
+        count. `wide` are longer chunks of the same row, with NaN behind it."""
         t, b = self.t, self.b
         maximum, mass = self.probabilities.mass()
         of_row = (maximum, mass, self.probabilities.least(row.m, maximum, mass))
@@ -66,7 +67,7 @@ class Nucleus:
             return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, b.index(self.descending.bands)))
 
         def one_band(_, band, *found):
-            going, *found = self._band(row, chunks, sample, band, of_row, Survivors(*found))
+            going, *found = self._band(row, chunks, wide, sample, band, of_row, Survivors(*found))
             return [going, t.plus(band, b.index(parts), "band"), *found]
 
         vocabulary = b.f32(float(self.descending.vocabulary))
@@ -75,14 +76,14 @@ class Nucleus:
         _, _, *found = b.while_(carried, goes_on, one_band, about="Bands of values, from the greatest down.")
         found = Survivors(*found)
         # A row without a mass keeps everything.
-        undefined = b.cmpf("UNE", mass, mass, "is_undefined")
+        undefined = t.both(b.cmpf("UNE", mass, mass), t.opposite(row.first_only), "is_undefined")
         last = b.select(undefined, b.f32(NEG_INF), found.last, "last")
         return Survivors(
             found.best, found.chosen, found.best_band, found.last_band, last,
             b.select(undefined, vocabulary, found.place, "place"), found.number,
         )  # fmt: skip
 
-    def _band(self, row, chunks: RowChunks, sample, band, of_row, found: Survivors) -> list[ir.Value]:
+    def _band(self, row, chunks: RowChunks, wide: RowChunks, sample, band, of_row, found: Survivors) -> list[ir.Value]:
         """Whether later bands matter (index), and what is known after this one."""
         t, b = self.t, self.b
         high, low = self.descending.edge(sample, band), self.descending.edge(sample, t.plus(band, t.one))
@@ -100,7 +101,7 @@ class Nucleus:
 
         def within():
             carried = [("rank", rank), ("before", before), *zip(Survivors.NAMES, found.parts())]
-            going, _, _, *after = self.descending.each(chunks, sample, high, low, carried, batch)
+            going, _, _, *after = self.descending.each(chunks, sample, high, low, carried, batch, wide)
             return [going, *after]
 
         types = [b.index_type, *(part.type for part in found.parts())]
@@ -165,7 +166,8 @@ class Nucleus:
         if bound is not None:
             below = t.find_first(t.compare("OLT", probability, bound, "is_below"), "first_below")
             least = b.select(b.cmpi("eq", rank, t.zero), t.one, t.zero)
-            below = b.select(row.use_m, t.larger(below, least), count, "kept_by_min_p")
+            below = b.select(row.use_m, t.larger(below, least), count)
+            below = b.select(row.first_only, least, below, "kept_by_min_p")
             going = t.both(going, b.cmpi("sge", below, count), "goes_on")
             kept = t.smaller(kept, below, "kept")
         end = t.plus(rank, kept, "rank")

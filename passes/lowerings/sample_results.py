@@ -153,11 +153,21 @@ class Results:
     def write_leading_logits(self, chunks: RowChunks, last: ir.Value, place: ir.Value) -> None:
         """The logits down to a value in descending order, of elements equal to it those up to a position (f32)."""
         t, b = self.t, self.b
+        is_number = b.cmpf("OEQ", last, last, "is_number")
+        bound = b.select(is_number, last, b.f32(float("inf")), "bound")
+        # Above a number all stay. Above +inf there is NaN: where the last one is NaN, those before it stay, and no number.
+        everywhere = b.f32(float(self.vocabulary))
+        above_until = b.select(is_number, everywhere, place, "above_until")
+        equal_until = b.select(is_number, place, b.f32(-1.0), "equal_until")
 
         def body(chunk: Chunk):
-            here = t.from_column(place, chunk.column, "last_here")
-            equal = t.both(t.compare("OEQ", chunk.x, last, "equals"), t.compare("OLE", self.ramp, here, "early"), "equal_stays")
-            self.write_logits(chunk, t.either(t.compare("UGT", chunk.x, last, "exceeds"), equal, "stays"))
+            def stays(predicate, until, name):
+                here = t.from_column(until, chunk.column, f"{name}_here")
+                early = t.compare("OLE", self.ramp, here, "early")
+                return t.both(t.compare(predicate, chunk.x, bound, name), early, f"{name}_stays")
+
+            kept = t.either(stays("UGT", above_until, "exceeds"), stays("OEQ", equal_until, "equals"), "stays")
+            self.write_logits(chunk, kept)
             return []
 
         chunks.each([], body, "The logits of survivors, in place.")

@@ -204,6 +204,7 @@ class _Ordered:
     def __init__(self, t: Ops, rows: RowChunks, ramp: ir.Value, descends: bool):
         self.t, self.rows, self.ramp, self.descends = t, rows, ramp, descends
         self.chunk, self.dtype, self.is_one = rows.chunk, rows.dtype, rows.is_one
+        self.padding = NEG_INF
         self.is_load = descends and rows.is_load
 
     def each(

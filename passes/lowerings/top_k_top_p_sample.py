@@ -106,8 +106,8 @@ class _Sampler:
             self.chunk = next(lanes for lanes in _SORTED_LANES if lanes >= self.vocabulary)
         self.part_length = up(-(-self.vocabulary // self.parts), PART_UNIT)
         self.is_load = site.producers.is_load(op.logits)
-        widest = _LISTED_BYTES // (4 if str(self.dtype) == "f32" else 2) if self.is_load else self.chunk
-        self.listed_chunk = min(widest, self.part_length)
+        self.widest = _LISTED_BYTES // (4 if str(self.dtype) == "f32" else 2) if self.is_load else self.chunk
+        self.listed_chunk = min(self.widest, self.part_length)
         self.producers.tile = self.chunk
         site.deal_out(next(iter(site.outputs.values())))
 
@@ -125,8 +125,8 @@ class _Sampler:
             self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits
         )
         if not self.is_short:
-            self.lane = self.t.ramp(max(self.chunk, self.listed_chunk), ir.IntegerType.get_signless(16), "lane")
-            descending = Descending(self.t, self.keys, self.ramp, slice_of(b, self.lane, 0, self.chunk), self.vocabulary)
+            self.lane = self.t.ramp(max(self.chunk, self.widest), ir.IntegerType.get_signless(16), "lane")
+            descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary)
             self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
         if parts == 1:
             each_row(self.t, share, self.one_row)
@@ -143,6 +143,14 @@ class _Sampler:
         return RowChunks(
             self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=self.ramp_of(chunk)
         )
+
+    def wide_chunks(self) -> RowChunks:
+        """The row in chunks to collect from."""
+        chunk = max(self.chunk, self.widest)
+        return RowChunks(
+            self.b, self.producers, self.op.logits, self.t.zero, self.length, chunk=chunk, length=self.vocabulary,
+            ramp=self.ramp_of(chunk), padding=float("nan"),
+        )  # fmt: skip
 
     def ramp_of(self, chunk: int) -> ir.Value | None:
         return slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
@@ -197,8 +205,11 @@ class _Sampler:
         listed = t.one
         if not self.first_suffices:
             listed = b.select(t.both(use_k, t.opposite(one)), t.index_of(k), t.one, "number")
-        is_listed = t.either(use_k, t.either(one, first_only), "is_listed")
-        in_order = t.either(is_listed, use_p, "in_order")
+        is_listed = t.either(use_k, one, "is_listed")
+        in_order = t.either(t.either(is_listed, first_only), use_p, "in_order")
+        if self.is_short or not op.is_need_sample_result:
+            # Elsewhere the first one's probability takes the mass of the row.
+            is_listed = t.either(is_listed, first_only, "is_listed")
         return Row(
             number, p, m, use_k, one, use_p, use_m, first_only, in_order, in_order if self.first_suffices else is_listed, listed
         )
@@ -239,6 +250,9 @@ class _Sampler:
                 counted = t.compare("OLT", rank, t.f32_of(weighed), "is_weighed")
                 mass = t.reduced("add", t.where(counted, weights, 0.0, "counted_weights"), "mass")
             probability = b.op(arith.divf, weights, b.splat(mass, lanes), name="probability")
+            # p <= 0 gives the first one the probability 1, also where its weight is NaN.
+            alone = b.select(row.one, b.f32(1.0), b.f32(0.0), "alone")
+            probability = t.where(t.compare("OGE", rank, alone, "has_weight"), probability, 1.0, "probability")
         probability = t.where(inside, probability, 0.0, "probability")
         number = self.cut(row, probability, number)
         chosen = Choice(b.f32(NEG_INF), t.extract(indices, t.zero, "first_index"))
@@ -347,7 +361,7 @@ class _Sampler:
             return b.if_(row.in_order, _CHOICE, listed, lambda: self.as_it_is(row), types=self.choice_types())
 
         def from_nucleus():
-            found = self.nucleus.survivors(row, chunks, t.zero, 1)
+            found = self.nucleus.survivors(row, chunks, self.wide_chunks(), t.zero, 1)
             self.results.fill_up(t.index_of(found.number))
             return [found.chosen, found.last, found.place]
 
@@ -400,7 +414,8 @@ class _Sampler:
             return []
 
         def give_bands():
-            self.exchange.give(self.nucleus.survivors(row, self.chunks(self.chunk), self.part, self.parts), turn)
+            found = self.nucleus.survivors(row, self.chunks(self.chunk), self.wide_chunks(), self.part, self.parts)
+            self.exchange.give(found, turn)
             return []
 
         def whole():
