@@ -76,7 +76,7 @@ func.func private @short(%x: tensor<2x300xf16>, %k: tensor<2xi32>, %p: tensor<2x
 // CHECK:         "tile.block_rows"(%{{.*}}) {parts = 4 : i64}
 // CHECK:         %[[LISTS:.*]] = "tile.workspace"() {elements = 4096 : i64, name = "lists", per = "core"}
 // CHECK:         "tile.load"(%[[X]],{{.*}} -> tensor<2048xf32>
-// CHECK:         } {ascend.comment = "Maxima over the positions that are equal mod 256."}
+// CHECK:         {ascend.comment = "Maxima over the positions that are equal mod 256."}
 // CHECK:         "tile.store"(%{{.*}}, %[[LISTS]],
 // CHECK:         "tile.sync_all"
 // CHECK:         "tile.load"(%[[LISTS]],{{.*}} -> tensor<256xf32>
