@@ -12,7 +12,9 @@ Before:
 
 After:
 
-    %y, %rows, %index, %counts, %scale = "ascend.moe_gating_routing"(%logits, %x, %bias) {k = 8 : i64, quant_mode = 1 : i64, ...} ...
+    %y, %rows, %index, %counts, %scale = "ascend.moe_gating_routing"(%logits, %x, %bias) {
+      k = 8 : i64, quant_mode = 1 : i64, ...
+    } ...
 """
 
 from __future__ import annotations

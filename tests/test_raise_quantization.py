@@ -131,11 +131,15 @@ def test_quantized(fn, dtype):
 # -- what is not ------------------------------------------------------------------------------------------------------
 
 
-def quantizer(scale=lambda largest: largest / 127, codes=lambda rows, scale: jnp.round(rows / scale), dtype=F32, out=lambda scale: scale):
+def divided(rows, scale):
+    return jnp.round(rows / scale)
+
+
+def quantizer(scale=lambda largest: largest / 127, codes=divided, dtype=F32):
     def fn(x, ids, smooth):
         rows = route(x, ids).expanded_x.astype(dtype)
         of_rows = scale(jnp.max(jnp.abs(rows), axis=-1, keepdims=True))
-        return codes(rows, of_rows).astype(jnp.int8), out(of_rows)
+        return codes(rows, of_rows).astype(jnp.int8), of_rows
 
     return fn
 
@@ -167,7 +171,9 @@ def away_from_zero(rows, scale):
 MISSES = {
     "halves away from zero": (quantizer(codes=away_from_zero), "rounds halves away from zero"),
     "cut off": (quantizer(codes=lambda rows, scale: rows / scale), "does not round"),
-    "reciprocal of the scale": (quantizer(codes=lambda rows, scale: jnp.round(rows * (1 / scale))), "multiplies by the reciprocal"),
+    "reciprocal of the scale": (
+        quantizer(codes=lambda rows, scale: jnp.round(rows * (1 / scale))), "multiplies by the reciprocal"
+    ),
     "127 over the largest": (
         quantizer(scale=lambda largest: 127 / largest, codes=lambda rows, scale: jnp.round(rows * scale)),
         "multiplies by the reciprocal",
@@ -176,8 +182,12 @@ MISSES = {
     "in bfloat16": (quantizer(dtype=jnp.bfloat16), "divides in bfloat16"),
     "a least scale": (quantizer(scale=lambda largest: jnp.maximum(largest / 127, 1e-8)), "at least 1e-08"),
     "a least magnitude": (quantizer(scale=lambda largest: jnp.maximum(largest, 1e-5) / 127), "at least 1e-05"),
-    "a scale for zeros": (quantizer(scale=lambda largest: jnp.where(largest == 0, 1.0, largest / 127)), "another scale for rows of zeros"),
-    "a magnitude for zeros": (quantizer(scale=lambda largest: jnp.where(largest == 0, 1.0, largest) / 127), "another scale for rows of zeros"),
+    "a scale for zeros": (
+        quantizer(scale=lambda largest: jnp.where(largest == 0, 1.0, largest / 127)), "another scale for rows of zeros"
+    ),
+    "a magnitude for zeros": (
+        quantizer(scale=lambda largest: jnp.where(largest == 0, 1.0, largest) / 127), "another scale for rows of zeros"
+    ),
     "codes of 7 bits": (quantizer(scale=lambda largest: largest / 63), ""),
     "one scale for all": (quantizer(scale=lambda largest: largest.max() / 127), ""),
     "tokens with scales for zeros": (guarded_scales, "another scale for rows of zeros"),
@@ -194,7 +204,9 @@ def test_not_quantized(name):
     assert after is None and reason in text and bool(reason) == bool(text)
 
 
-@pytest.mark.parametrize(("fn", "reason"), [(smoothed, "(active experts, H) on ascend950"), (padded, "drop_pad_mode 1 on ascend950")])
+@pytest.mark.parametrize(
+    ("fn", "reason"), [(smoothed, "(active experts, H) on ascend950"), (padded, "drop_pad_mode 1 on ascend950")]
+)
 def test_what_a_product_does_not_have_stays(fn, reason):
     with limits_of("ascend950"):
         _, counts, remarks = raised(fn, *arguments())

@@ -114,7 +114,8 @@ class _GatingRouting(Routing):
         tokens = b.index(s.block, "block_tokens")
         several = b.cmpi("sgt", b.op(arith.subi, end, first, name="own_tokens"), tokens, "several_blocks")
         lanes = up(s.pairs, _BLOCK)
-        experts, ranks = (t.workspace(*memory, "launch") for memory in (("experts", lanes, b.f32_type), ("ranks", lanes, b.i32_type)))
+        experts = t.workspace("experts", lanes, b.f32_type, "launch")
+        ranks = t.workspace("ranks", lanes, b.i32_type, "launch")
 
         def rank(token, total, *_):
             last = b.op(arith.minsi, b.op(arith.addi, token, tokens), end, name="last_token")
@@ -215,7 +216,9 @@ class _GatingRouting(Routing):
         if self.most <= g.rows:
             (wide,) = batch(first, wide)
         else:
-            (wide,) = b.for_(first, end, gating.batch_rows, [("ids", wide)], batch, induction="row", about="Tokens, a batch at a time.")
+            (wide,) = b.for_(
+                first, end, gating.batch_rows, [("ids", wide)], batch, induction="row", about="Tokens, a batch at a time."
+            )
         ids = t.head(wide, s.lanes) if self.places is None else t.gather(wide, self.places, "ids_of_pairs")
         count = t.f32_of(self.pairs_between(first, end))
         is_pair = b.cmpf("OLT", self.pair_lanes, b.splat(count, length_of(ids)), "is_pair")
