@@ -384,7 +384,8 @@ class Filter:
     def write(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value) -> None:
         """Writes the stretch without what is below `cut`, nor the first `removed` elements equal to it."""
         carried = [] if self.op.p is None else [("ties_left", removed)]
-        chunks.each(carried, lambda chunk, *left: self.write_chunk(chunk, cut, *left, alone=chunks.is_one), "The filtered row.")
+        write = lambda chunk, *left: self.write_chunk(chunk, cut, *left, alone=chunks.is_one)
+        chunks.each(carried, write, "The filtered row.")
 
     # -- one chunk ----------------------------------------------------------------------------------------------
 
@@ -408,19 +409,18 @@ class Filter:
             self.store(chunk, stays)
             return []
         if alone:
-            (stays,) = b.if_(
-                has_ties, ["stays"], lambda: [self.without_ties(chunk, cut, ties_left)[0]], lambda: [reaches()], types=[mask]
-            )
+            some_go = lambda: self.without_ties(chunk, cut, ties_left)[:1]
+            (stays,) = b.if_(has_ties, ["stays"], some_go, lambda: [reaches()], types=[mask])
             self.store(chunk, stays)
             return []
 
-        def some_go():
+        def go_here():
             stays, here = self.without_ties(chunk, cut, ties_left)
             left = b.op(arith.subf, ties_left, here, name="left_after")
             return [stays, b.select(b.cmpf("OGT", left, b.f32(0.0)), left, b.f32(0.0), "ties_left")]
 
         stays, left = b.if_(
-            has_ties, ["stays", "ties_left"], some_go, lambda: [reaches(), ties_left], types=[mask, b.f32_type]
+            has_ties, ["stays", "ties_left"], go_here, lambda: [reaches(), ties_left], types=[mask, b.f32_type]
         )  # fmt: skip
         self.store(chunk, stays)
         return [left]
