@@ -65,7 +65,7 @@ _APIS = {
 _BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i16": 2, "i1": 0.125}
 
 
-@register_pass("pipeline-loads")
+@register_pass("pipeline-loads", touches=_LOADS)
 @dataclass(frozen=True)
 class PipelineLoads:
     target: str = option("ascend910b", "the product whose costs decide")

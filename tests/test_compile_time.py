@@ -1,5 +1,6 @@
 """How long a compilation may take: processor seconds from a function to text, in a process that has compiled before."""
 
+import os
 import time
 
 import jax
@@ -12,7 +13,9 @@ from jascend.backends.ascend.compile import compile_module
 from jascend.backends.ascend.targets import TARGETS
 from jascend.crossing import parse, trace
 
-pytestmark = pytest.mark.long
+# Processors that are shared take longer for the same work.
+is_busy = os.getloadavg()[0] > (os.cpu_count() or 1) + 1
+pytestmark = [pytest.mark.long, pytest.mark.skipif(is_busy, reason="other processes have the machine's processors")]
 
 COMPILE, LOOK_UP = 0.5, 0.005  # seconds at most
 f32, i32 = jnp.float32, jnp.int32
@@ -52,24 +55,24 @@ def seconds(run):
     return time.process_time() - start
 
 
-@pytest.fixture(autouse=True)
-def nothing_cached(tmp_path, monkeypatch):
-    monkeypatch.setenv("JASCEND_CACHE_DIR", str(tmp_path))
-
-
 @pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_function_to_text(function, target):
-    taken = []
-    for shape in [(2, 1024), *CASES[function]]:  # the first one imports
-        types = [jax.ShapeDtypeStruct(shape, f32), *rows(shape[0], f32, i32)]
-        types += [types[0]] if function is sampling_with_q else []
-        taken.append(seconds(lambda types=types: ja.compile(function, *types, target=target)))
-    assert min(taken[1:]) > 0.01  # nothing is found in the cache
-    assert min(taken[1:]) <= COMPILE, taken  # what else the machine does slows a processor down, now and then
+def test_function_to_text(function, target, tmp_path, monkeypatch):
+    taken: dict[tuple, list[float]] = {}
+    for turn in range(3):
+        monkeypatch.setenv("JASCEND_CACHE_DIR", str(tmp_path / str(turn)))
+        for shape in [(2, 1024), *CASES[function]]:  # the very first one imports
+            types = [jax.ShapeDtypeStruct(shape, f32), *rows(shape[0], f32, i32)]
+            types += [types[0]] if function is sampling_with_q else []
+            spent = seconds(lambda types=types: ja.compile(function, *types, target=target))
+            taken.setdefault(shape, []).append(spent)
+    best = {shape: min(spent) for shape, spent in taken.items()}  # other work on the machine slows a processor down
+    assert min(best.values()) > 0.01  # nothing was found in the cache
+    assert max(best.values()) <= COMPILE, best
 
 
-def test_results_on_disk(tmp_path):
+def test_results_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("JASCEND_CACHE_DIR", str(tmp_path))
     types = [jax.ShapeDtypeStruct((8, 151936), f32), *rows(8, f32, i32)]
     traced, built = trace(filtering, tuple(types), {}), []
 

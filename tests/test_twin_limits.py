@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 VOCABULARY = 151936
 BUILD, UNCHECKED, CHECKED = 5, 2, 20  # seconds at most
-MEMORY = 256 << 20  # bytes at most that a launch of 48 blocks takes beside its arrays
+MEMORY = 512 << 20  # bytes at most that a launch of 48 blocks takes beside its arrays
 
 LAUNCH = """
 import json, sys, time
