@@ -212,10 +212,15 @@ class _Lives:
         apart = {use.buffer for use in uses if not may_coincide(op, operands[use.number].name)}
         for use in uses:
             buffer = use.buffer
-            whole = buffer is not result and use.whole and buffer.size == result.size
+            whole = buffer is not result and use.whole and _bytes_of(buffer) == _bytes_of(result)
             if whole and buffer not in apart and buffer.last == position == result.first:
                 buffer.exactly.add(result)
                 result.exactly.add(buffer)
+
+
+def _bytes_of(buffer: _Buffer) -> int:
+    """To the byte: buffers of one size in blocks may end differently."""
+    return buffer_bytes(buffer.op.results[0])
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------

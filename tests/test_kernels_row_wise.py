@@ -97,6 +97,12 @@ def test_narrow_dtypes():
     check(lambda x, s: x.astype(jnp.float32) * s, np.arange(-32, 32, dtype=np.int8).reshape(4, 16), normal(16))
 
 
+def test_what_is_one_value_a_row_rounds_and_compares():
+    """On tiles of a block or less."""
+    check(lambda x, y: x.astype(BF16) + y.astype(BF16)[:, None], normal(4, 40), normal(4))
+    check(lambda x: jnp.exp(x - jax.nn.logsumexp(x, -1, keepdims=True)), normal(4, 40))
+
+
 def test_more_dimensions():
     x, angle = normal(3, 4, 40), normal(3, 40)
     check(lambda x, angle: x * jnp.exp(-angle)[:, None] + x, x, angle)

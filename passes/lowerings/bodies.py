@@ -47,6 +47,9 @@ _CASTS = {
 }  # fmt: skip
 _OTHERS = ("math.rsqrt", "arith.constant", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
 _ALL = frozenset((*_FLOAT_OPS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
+# Comparisons of floats that hardware makes as such, and those that are one or the other of two.
+_ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
+_BY_TWO = {"ONE": ("OLT", "OGT")}
 # Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which, predicate)
 _BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
 
@@ -101,7 +104,7 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
         ones = one_or_zero(b, operands[0], name)
         return b.op(arith.fptosi, tile_type(_lanes(ones), b.i32_type), ones, name=name)
     if op.name == "arith.cmpf":
-        return arith.cmpf(op.attributes["predicate"], *operands, loc=b.loc(name))
+        return _compared_floats(b, arith.CmpFPredicate(op.attributes["predicate"].value).name, *operands, name)
     if op.name == "arith.cmpi":
         return _compared(b, _predicate(op), *operands, name)
     return _selected(b, *operands, name)
@@ -128,6 +131,13 @@ def float_of_int(b: Builder, x: ir.Value, name: str | None) -> ir.Value:
         x = b.op(arith.sitofp, tile_type(lanes, ir.F16Type.get()), x, name=f"{name}_f16")
         return b.op(arith.extf, tile_type(lanes, b.f32_type), x, name=name)
     return b.op(arith.sitofp, tile_type(lanes, b.f32_type), x, name=name)
+
+
+def _compared_floats(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if predicate not in _BY_TWO:
+        return b.cmpf(predicate, x, y, name)
+    first, second = _BY_TWO[predicate]
+    return b.op(arith.ori, b.cmpf(first, x, y), b.cmpf(second, x, y), name=name)
 
 
 def _compared(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
