@@ -28,7 +28,7 @@ from ..builder import tile_type, up
 from .candidates import LISTED, Candidates, Largest
 from .filter_bounds import SAMPLE
 from .filter_list import ListNucleus
-from .filter_search import MAX_VOCABULARY, NUCLEUS, STRETCH, ThresholdSearch
+from .filter_search import GIVEN, MAX_VOCABULARY, NUCLEUS, STRETCH, ThresholdSearch
 from .keys import Keys
 from .lowering import lowering
 from .meeting import FACTS, Meeting
@@ -261,23 +261,23 @@ class Filter:
         b, search = self.b, self.searcher
         if k is None:
             return self.split_nucleus(part, p, search.sample(self.stretch))
-        small = self.is_small(k)
+        small, ends = self.is_small(k), STRETCH[:-GIVEN]
         blank = lambda: self.t.filled(0.0, SAMPLE, "sample")
 
         def largest():
             self.exchange.give(self.candidates.largest(part, self.t.index_of(k)), turn)
-            return [*search.nothing(STRETCH), blank()]
+            return [*search.nothing(ends), blank()]
 
         def between():
             sample = search.sample(self.stretch)
-            return [*search.top_k(part, sample, k, b.f32(0.0), b.f32(1.0)), sample]
+            return [*search.top_k(part, sample, k, b.f32(0.0), b.f32(1.0))[:-GIVEN], sample]
 
         *found, sample = b.if_(
-            small, [*STRETCH, "sample"], largest, between, types=[*search.typed(STRETCH), tile_type(SAMPLE, b.f32_type)],
+            small, [*ends, "sample"], largest, between, types=[*search.typed(ends), tile_type(SAMPLE, b.f32_type)],
             about="A small k: the largest elements of this part, for all cores of the group.",
         )  # fmt: skip
         self.meet()
-        kth = lambda: search.kth(self.stretch, k, found)
+        kth = lambda: search.kth(self.stretch, k, [*found, *search.nothing(STRETCH[-GIVEN:])])
         otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
         decided = b.if_(
             small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
@@ -313,8 +313,9 @@ class Filter:
         *floor, reference = where(["floor", "reference"] if kth else ["reference"], weigh)
         floor = floor[0] if kth else None
         self.meet()
-        found = where(NUCLEUS, lambda: search.top_p(part, self.stretch, sample, floor, p, reference))
+        found = where(NUCLEUS[:-GIVEN], lambda: search.top_p(part, self.stretch, sample, floor, p, reference)[:-GIVEN])
         self.meet()
+        found = [*found, *search.nothing(NUCLEUS[-GIVEN:])]
         return where(["cut", "removed"], lambda: search.nucleus(self.stretch, floor, p, found), decided)
 
     def meet(self) -> None:

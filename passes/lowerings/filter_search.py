@@ -43,8 +43,10 @@ _UNDERFLOW = -87.33654  # the exponential of less is 0
 _TOP_K, _TOP_P, _SPARE, _OTHER = range(4)  # lists
 _ALL, _ABOVE = range(2)  # unit sums
 
-STRETCH = ["low", "high", "upper", "middle", "number", "above"]  # what `top_k` returns
-NUCLEUS = ["reference", "total", "low", "high", "upper", "middle", "number", "maximum"]  # what `top_p` returns
+_ENDS = ["low", "high", "upper", "middle"]
+STRETCH = [*_ENDS, "number", "above"]  # what `top_k` returns
+NUCLEUS = ["reference", "total", *_ENDS, "number", "maximum"]  # what `top_p` returns
+GIVEN = 2  # the last ones of both: a group has those of all its cores from the meeting
 
 Stretches = Callable[[ir.Value, ir.Value], RowChunks]
 
@@ -137,7 +139,7 @@ class ThresholdSearch:
             def in_list():
                 spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
                 pivots = upper, middle
-                value, above_it, _ = self.lists.smallest(Listed(listed.offset, number), spare, need, above, (low, high), pivots, None)
+                value, above_it = self.lists.smallest(Listed(listed.offset, number), spare, need, above, (low, high), pivots, None)
                 # More NaN than k: the k-th largest is one of them.
                 return [b.select(b.cmpf("OLT", above_it, need), value, b.f32(NEG_INF), "kth")]
 

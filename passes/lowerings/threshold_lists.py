@@ -84,8 +84,8 @@ class ThresholdLists:
         self, listed: Listed, spare: tuple[ir.Value, ir.Value], need: ir.Value, above: ir.Value,
         ends: tuple[ir.Value, ir.Value], pivots: tuple[ir.Value, ir.Value], weight: Weight | None,
     ) -> list[ir.Value]:  # fmt: skip
-        """The smallest value above which there is less than `need`; how much there is above it; how many elements of the list
-        equal it (f32).
+        """The smallest value above which there is less than `need`; how much there is above it; if that is weight, how many
+        elements of the list equal it (f32).
 
         Args:
           spare: where shorter lists go.
@@ -165,13 +165,16 @@ class ThresholdLists:
         _, key = keys.bisect(low, high, enough, ("low_key", "high_key"), "The smallest value above which is too little.")
         value = keys.value(key, "found")
 
+        names = ["above"] if weight is None else ["above", "equal"]
+
         def in_list():
             more = self.measure(listed, value, weight, "How much is above it.")
-            return [b.op(arith.addf, above, more, name="above"), self.copies(listed, value, "How many elements equal it.")]
+            found = [b.op(arith.addf, above, more, name="above")]
+            return found if weight is None else [*found, self.copies(listed, value, "How many elements equal it.")]
 
         def in_tile():
-            return [above_of(value), t.count(t.compare("OEQ", x, value, "equals"), "equal")]
+            found = [above_of(value)]
+            return found if weight is None else [*found, t.count(t.compare("OEQ", x, value, "equals"), "equal")]
 
         is_long = b.cmpi("sgt", listed.number, b.index(LIST_TILE), "is_long")
-        above, equal = b.if_(is_long, ["above", "equal"], in_list, in_tile, types=[b.f32_type] * 2)
-        return [value, above, equal]
+        return [value, *b.if_(is_long, names, in_list, in_tile, types=[b.f32_type] * len(names))]
