@@ -4,6 +4,11 @@ The thresholds are those of `apply_top_k_top_p`, found as there, by as many core
 The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors. The
 sum of the weights would divide all scores alike, so it is not computed. Cores that share a row meet once more: the first
 of them takes the best of their choices.
+
+Where a core has a row to itself and k is at most 128, all is decided in the list of the row's first elements, with their
+positions (`leading.py`), for which the row is read once; of q, only the survivors' elements are loaded. A score comes from the
+same operations either way, and the nucleus within the list is the filter's. Rows with NaN or infinity, and with more elements
+that equal the k-th than the list holds, go the other way.
 """
 
 from __future__ import annotations
@@ -15,16 +20,19 @@ from jascend.backends.ascend.targets import Target
 
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
-from .candidates import maximum_of
+from .candidates import LISTED, count_of, maximum_of
 from .filter_search import MAX_VOCABULARY
+from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
-from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of
+from .ops import Ops
+from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .site import Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
 CANDIDATES = apply_top_k_top_p.CANDIDATES
 
 _Q = ("row", "col")
+_BLOCK = 8  # elements of 32 bytes
 _MAXIMUM, _BEST = 2, 3  # sets of facts
 
 
@@ -52,6 +60,87 @@ class _FilterSample(Filter):
         k, p = super().enter(row)
         self.producers.prepare([(self.op.q, _Q)])
         return k, p
+
+    def build(self) -> None:
+        t, b = Ops(self.b), self.b
+        self.leading = None
+        if self.op.k is not None and not self.plan.short and self.plan.parts == 1:
+            self.places = t.ramp(max(self.plan.chunk, SMALL.gathered), b.f32_type, "place")
+            lane = t.ramp(self.plan.chunk, ir.IntegerType.get_signless(16), "lane")
+            self.leading = Leading(t, self.keys, self.places, lane, SMALL)
+        super().build()
+
+    def row(self, row: ir.Value) -> list[ir.Value]:
+        """A row that this core has to itself."""
+        b = self.b
+        if self.leading is None:
+            return super().row(row)
+        k, p = self.enter(row)
+        types = [ir.IntegerType.get_signless(1), b.i32_type]
+        decided, chosen = b.if_(
+            self.is_small(k), ["decided", "chosen"], lambda: self._in_list(k, p), lambda: [self.t.truth(False), b.i32(0)],
+            types=types, about="A small k: the first elements of the row.",
+        )  # fmt: skip
+
+        def otherwise():
+            cut, removed = self.decision(k, p)
+            chunks = self.whole_row(self.plan.written)
+            return [self._best(chunks, cut, removed, maximum_of(self.t, chunks))[1]]
+
+        about = "Any other: thresholds of the whole row, then a choice among what they leave."
+        (chosen,) = b.if_(decided, ["chosen"], lambda: [chosen], otherwise, types=[b.i32_type], about=about)
+        self.t.store_index(chosen, self.out, row)
+        return []
+
+    # -- in the list of the first elements ----------------------------------------------------------------------
+
+    def _in_list(self, k: ir.Value, p: ir.Value | None) -> list[ir.Value]:
+        """Whether the list decides the row, and the index chosen."""
+        t, b = self.t, self.b
+        chunks = self.whole_row(self.plan.chunk)
+        values, places = t.unpacked(self.leading.pairs(chunks, b.index(LISTED)))
+        maximum, last = t.extract(values, t.zero, "maximum"), t.extract(values, b.index(LISTED - 1), "last")
+        kth = t.extract(values, t.index_of(b.op(arith.subi, k, b.i32(1)), "k_minus_one"), "row_kth")
+        (number,) = b.if_(
+            b.cmpf("OGE", last, kth, "may_go_on"), ["number"], lambda: [count_of(t, chunks, "UGE", kth)],
+            lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
+        )  # fmt: skip
+        finite = t.both(b.cmpf("OLT", maximum, b.f32(float("inf"))), b.cmpf("OGT", maximum, b.f32(NEG_INF)), "is_finite")
+        decided = t.both(finite, b.cmpf("OLE", number, b.f32(LISTED), "few"), "decided")
+        choose = lambda: [self._choose_listed(values, places, number, maximum, kth, p)]
+        about = "All that top-k keeps is in the list."
+        (chosen,) = b.if_(decided, ["chosen"], choose, lambda: [b.i32(0)], types=[b.i32_type], about=about)
+        return [decided, chosen]
+
+    def _choose_listed(self, values, places, number, maximum, kth, p) -> ir.Value:
+        t, b = self.t, self.b
+        cut, removed = (kth, b.f32(0.0)) if p is None else self.list.decide(values, number, kth, p)
+        equal = t.compare("OEQ", values, cut, "equal")
+        start = b.op(arith.addf, t.f32_of(t.find_first(equal, "first_equal")), removed, name="first_kept")
+        after = t.compare("OGE", slice_of(b, self.places, 0, LISTED), start, "after_removed")
+        stays = t.either(t.both(equal, after), t.compare("OGT", values, cut, "exceeds"), "stays")
+        reach = t.index_of(t.count(t.compare("OGE", values, cut, "reaches"), "survivors"), "survivors")
+        scores = self._scores(values, maximum, stays, self._q_of(places, reach))
+        greatest = t.reduced("max", scores, "greatest")
+        is_greatest = t.both(stays, t.compare("OEQ", scores, greatest, "is_greatest"), "is_chosen")
+        first = t.reduced("min", t.where(is_greatest, t.to_f32(places, "positions"), NOWHERE, "candidates"), "first")
+        return b.op(arith.fptosi, b.i32_type, first, name="chosen")
+
+    def _q_of(self, places: ir.Value, number: ir.Value) -> ir.Value:
+        """The elements of q at the first `number` of some places, each loaded to a block of its own."""
+        t, b = self.t, self.b
+        self.producers.tile = _BLOCK
+        self.producers.prepare([(self.op.q, _Q)])
+
+        def one(i, blocks):
+            q = self.producers.piece(self.op.q, _Q, t.index_at(places, i, "place"), t.one, 1.0)
+            return [with_slice(b, blocks, q, b.op(arith.muli, i, b.index(_BLOCK), name="block"), "q_blocks")]
+
+        carried = [("q_blocks", t.filled(1.0, LISTED * _BLOCK, "q_blocks"))]
+        (blocks,) = b.for_(t.zero, number, t.one, carried, one, induction="rank", about="q of the survivors.")
+        return t.take(blocks, _BLOCK, 0, 1, "q")
+
+    # -- in the whole row ---------------------------------------------------------------------------------------
 
     def write_chunk(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value | None = None) -> list[ir.Value]:
         self.write(OneChunk(self.b, chunk), cut, ties_left)
@@ -128,15 +217,10 @@ class _FilterSample(Filter):
         highest = t.reduced("max", t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
 
         def compare():
-            shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), lanes)
-            weights = b.exp(b.op(arith.addf, chunk.x, shift, name="shifted"), "weights")
             self.producers.tile = lanes
             self.producers.prepare([(self.op.q, _Q)])
             q = self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
-            divisor = q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), lanes), name="divisor")
-            scores = b.op(arith.divf, weights, divisor, name="scores")
-            scores = t.where(b.cmpf("OEQ", scores, scores, "is_number"), scores, float("inf"), "scores")
-            scores = t.where(stays, scores, NEG_INF, "scores")
+            scores = self._scores(chunk.x, maximum, stays, q)
             greatest = t.reduced("max", scores, "greatest")
 
             def improve():
@@ -150,3 +234,13 @@ class _FilterSample(Filter):
             b.cmpf("OGT", highest, b.f32(0.0), "has_survivors"), ["best", "chosen"], compare, lambda: [best, chosen],
             types=[b.f32_type, b.i32_type],
         )  # fmt: skip
+
+    def _scores(self, x: ir.Value, maximum: ir.Value, stays: ir.Value, q: ir.Value) -> ir.Value:
+        """Weights over q, NaN as the greatest; -inf for what does not stay."""
+        t, b, lanes = self.t, self.b, length_of(x)
+        shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), lanes)
+        weights = b.exp(b.op(arith.addf, x, shift, name="shifted"), "weights")
+        divisor = q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), lanes), name="divisor")
+        scores = b.op(arith.divf, weights, divisor, name="scores")
+        scores = t.where(b.cmpf("OEQ", scores, scores, "is_number"), scores, float("inf"), "scores")
+        return t.where(stays, scores, NEG_INF, "scores")
