@@ -1,5 +1,6 @@
 # make demo   the main job: compile a sampling filter, run the generated kernel on the twin, compare
 # make test   every test
+# make bench  what fusion buys, as modelled
 # make test-npu   what needs CANN and an NPU
 # Both make a virtual environment first. PYTHON=python3.13 takes another interpreter (3.11 to 3.13).
 
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS ?= tests
 
-.PHONY: demo test test-long test-npu venv clean
+.PHONY: bench demo test test-long test-npu venv clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --directory build/demo
@@ -32,6 +33,10 @@ test-long: $(INSTALLED)
 # Builds projects with CANN's compiler and runs them on an NPU; needs both, and says what is missing.
 test-npu: $(INSTALLED)
 	JASCEND_TEST_NPU=1 $(BIN)/python -m pytest -n 0 tests/test_npu.py
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/fusion.py
+	$(BIN)/python benchmarks/fusion_moe.py
 
 venv: $(INSTALLED)
 

@@ -41,7 +41,7 @@ from .lowerings.producers import VIEWS
 from .rewriting import rewrite
 
 
-@rewrite("ascend.apply_top_k_top_p_with_sorted", pass_name="fuse-sampling")
+@rewrite("ascend.apply_top_k_top_p_with_sorted", pass_name="fuse-sampling", by_cost=True)
 def filter_without_sort(op, rewriter):
     """The filter on sorted rows becomes the filter on the rows that were sorted, which may be there as `logits`."""
     if op.logits is not None:
@@ -61,7 +61,7 @@ def _filter(op, logits: ir.Value) -> ir.OpView:
     return ASCEND.classes["ApplyTopKTopP"].build(logits, op.p, op.k, results=[op.out.type], target=op.target)
 
 
-@rewrite("ascend.top_k_top_p_sample", pass_name="fuse-sampling")
+@rewrite("ascend.top_k_top_p_sample", pass_name="fuse-sampling", by_cost=True)
 def sample_what_is_filtered(op, rewriter):
     """A draw from filtered rows filters them itself."""
     filtered = op.logits.owner

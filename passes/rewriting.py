@@ -148,14 +148,15 @@ class _Driver:
 
 
 def rewrite(
-    root: str, benefit: int = 1, *, pass_name: str | None = None, stage: str | None = None
+    root: str, benefit: int = 1, *, pass_name: str | None = None, stage: str | None = None, by_cost: bool = False
 ) -> Callable[[Callable], Callable]:
     """Function decorator: makes `function(op, rewriter)` a rewrite of the op named `root`, and a pass of it.
 
     The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
     one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
     not matched and must not have changed anything; a string is the reason, and becomes a remark. Ops it creates go
-    before `op` and get its location. `stage`: as of `register_pass`; by default that of the root's dialect.
+    before `op` and get its location. `stage` and `by_cost`: as of `register_pass`; the stage by default that of the
+    root's dialect.
 
     Raises TypeError or ValueError for a root that is no op's name, a benefit out of 0 to 65535, or another signature."""
     if not isinstance(root, str) or "." not in root:
@@ -175,7 +176,7 @@ def rewrite(
             docs.reverse()
         doc = inspect.cleandoc(docs[0] or docs[1] or f"Rewrites {root}.")
         where = stage or _STAGES.get(root.partition(".")[0], "graph")
-        add_pass(PassInfo(name, file_of(module), doc, (), factory, stage=where))
+        add_pass(PassInfo(name, file_of(module), doc, (), factory, stage=where, by_cost=by_cost))
         return function
 
     return register

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
+from jascend.passes import cost
 from jascend.passes.diagnostics import Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
 from jascend.passes.lowerings.site import ROWS_OF
@@ -26,12 +27,36 @@ _CLEAN = "symbol-dce,canonicalize,cse"
 FUSIONS = ("fuse-sampling", "fuse-moe")
 
 
-def _graph_stages(prefix: str, plugin_passes: Sequence[str], forbid: Collection[str]) -> dict[str, str]:
-    # Passes of the user's own come first: what they make may fuse further.
-    fusions = "".join(f"{name}," for name in (*_at("graph", plugin_passes), *FUSIONS) if name not in forbid)
+def _fused(
+    module: ir.Module, names: Sequence[str], target: str, force: Collection[str], remarks: Remarks
+) -> ir.Module:
+    """The graph after fusions. What one that is decided by cost has done is kept where the model says that it pays, or where
+    it is forced."""
+    for name in names:
+        of_pass = Remarks()
+        fused = run_pipeline(module, name, remarks=of_pass)
+        done = [remark for remark in of_pass.records if remark.kind == "passed"]
+        if not done or not find_pass(name).by_cost:
+            remarks.records += of_pass.records
+            module = fused
+            continue
+        without, with_it = cost.microseconds(module, target), cost.microseconds(fused, target)
+        modelled = f"modelled {with_it:.1f} us with it, {without:.1f} us without"
+        keeps = with_it <= without or name in force
+        if keeps:
+            remarks.records += of_pass.records
+            why = modelled if with_it <= without else f"{modelled}; it is forced"
+            module = fused
+        else:
+            why = f"{modelled}: it does not pay, but can be forced"
+        remarks.records.append(replace(done[0], kind="analysis" if keeps else "missed", text=why))
+    return module
+
+
+def _graph_stages(prefix: str) -> dict[str, str]:
     return {
         "import": f"inline-calls,fold-scalars,canonicalize,import,{_CLEAN}",
-        "fused": f"{fusions}fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "fused": f"fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 
 
@@ -134,10 +159,15 @@ def compile_module(
     force: Collection[str] = (),
 ) -> Compiled:
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
-    those in `forbid` not at all. Raises `PipelineError` with the diagnostics where a pass refuses."""
+    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. Raises `PipelineError` with
+    the diagnostics where a pass refuses."""
     compiled = Compiled()
     plugin_passes = [name for name in plugin_passes if name not in forbid]
-    for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes, forbid).items():
+    # Passes of the user's own come first: what they make may fuse further.
+    fusions = [*_at("graph", plugin_passes), *(name for name in FUSIONS if name not in forbid)]
+    for stage, pipeline in _graph_stages(f"jascend_{name}").items():
+        if stage == "fused":
+            module = _fused(module, fusions, target.name, force, compiled.remarks)
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))
