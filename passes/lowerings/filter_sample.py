@@ -214,14 +214,14 @@ class _FilterSample(Filter):
             stays = t.both(stays, t.compare("OGT", ramp, here, "is_after"))
             stays = t.either(stays, t.compare("UGT", chunk.x, cut, "exceeds"))
         stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
-        highest = t.reduced("max", t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
+        highest = self._greatest(t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
 
         def compare():
             self.producers.tile = lanes
             self.producers.prepare([(self.op.q, _Q)])
             q = self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
             scores = self._scores(chunk.x, maximum, stays, q)
-            greatest = t.reduced("max", scores, "greatest")
+            greatest = self._greatest(scores, "greatest")
 
             def improve():
                 first = t.find_first(t.compare("OEQ", scores, greatest, "is_greatest"), "first")
@@ -234,6 +234,11 @@ class _FilterSample(Filter):
             b.cmpf("OGT", highest, b.f32(0.0), "has_survivors"), ["best", "chosen"], compare, lambda: [best, chosen],
             types=[b.f32_type, b.i32_type],
         )  # fmt: skip
+
+    def _greatest(self, x: ir.Value, name: str) -> ir.Value:
+        """The maximum of a tile of any length."""
+        lanes = length_of(x)
+        return self.t.reduced("max", self.t.folded(arith.maximumf, x, lanes & -lanes), name)
 
     def _scores(self, x: ir.Value, maximum: ir.Value, stays: ir.Value, q: ir.Value) -> ir.Value:
         """Weights over q, NaN as the greatest; -inf for what does not stay."""
