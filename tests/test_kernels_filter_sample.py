@@ -111,3 +111,10 @@ def test_q_of_what_goes_does_not_count(directory):
     q = np.array([[1.0, 0.5, 0.0, 0.0]], np.float32)
     assert run(directory, logits, q, k=np.array([2], np.int32)).tolist() == [1]
     assert run(directory, logits, q, k=np.array([3], np.int32)).tolist() == [2]
+
+
+def test_parts_of_a_row_in_chunks_of_any_length():
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(text(4, 128256, "f32", True, True, "0.0", "i32"))
+        (kernel,) = compile_module(module, TARGETS["ascend910b"], name="t").kernels
+    assert kernel.blocks == 48
