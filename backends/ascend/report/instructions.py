@@ -55,7 +55,7 @@ def vector_cycles(api: str, width: int, repeats: np.ndarray, costs: Costs) -> np
     if api in costs.chained:
         return repeats * (start + cycles)
     work = repeats * cycles
-    if api == "Sort":  # Sort32, then merges of four with a copy back each
+    if api in ("Sort", "Sort<MERGE_SORT>"):  # Sort32, then merges of four with a copy back each
         levels = np.ceil(np.log(np.maximum(repeats, 1)) / np.log(4) - 1e-9)
         return work + levels * (work + repeats + start)
     if api in _REDUCTIONS:  # each round leaves a value and an index for a repeat

@@ -26,6 +26,7 @@
 #include "twin/reduce.h"
 #include "twin/gather.h"
 #include "twin/sort.h"
+#include "twin/sort950.h"
 #include "twin/highlevel.h"
 #include "twin/functions.h"
 #include "twin/power.h"
