@@ -113,6 +113,7 @@ REFUSED_ON_910B = [
     ("GatherMask(f, g, u32, true, n, {1, 1, 0, 0}, n);", "GatherMask(f, g, 1, false, 0, {1, 1, 8, 0}, kept);"),
     ("Sort32<int32_t>(i32, j32, u32, 1);", "Sort32<float>(f, g, u32, 1);"),
     ("Sort32<float>(f, g, i32, 1);", "Sort32(h, k, u32, 1);"),
+    ("SetLoopModePara(LoopModeParams(), DataCopyMVType::OUT_TO_UB);", "DataCopy(f, gf, n);"),
     ("Sort(f, u32, g, n);", "Sort<float, true>(f, g, u32, f, 1);"),
     ("SortConfig s{SortType::RADIX_SORT, true};", "Sort<half, false>(h, k, u32, h, 1);"),
     ("MrgSort<int32_t>(i32, MrgSortSrcList<int32_t>(i32, i32, i32, i32), MrgSort4Info(lens, false, 15, 1));", "MrgSort<float>(f, MrgSortSrcList<float>(g, g, g, g), MrgSort4Info(lens, false, 15, 1));"),
@@ -149,7 +150,7 @@ ALLOWED_ON_950 = ["Add(b, b, c, n);", "Add(i64, i64, j64, n);", "Div(i32, i32, j
                   "LocalTensor<fp8_e4m3fn_t> e; AscendQuant<fp8_e4m3fn_t, float>(e, f, m, 1.0f, 0.0f, n);",
                   "Divs(f, 2.0f, g, n);", "Subs(i64, j64, int64_t(1), n);", "Adds(f, g, f[0], n);", "Power(b, c, b);",
                   "Power(m, m, uint8_t(2), n);", "Select<int32_t, SELMODE::VSEL_CMPMASK_SPR>(i32, j32, i32, 1, {1, 1, 1, 8, 8, 8});",
-                  "bs = bs + bs;", "Sort(f, g, n);", "Sort<float, uint32_t>(f, u32, g, u32, m, n);",
+                  "bs = bs + bs;", "ResetLoopModePara(DataCopyMVType::UB_TO_OUT);", "Sort(f, g, n);", "Sort<float, uint32_t>(f, u32, g, u32, m, n);",
                   "static constexpr SortConfig s{SortType::MERGE_SORT, true}; Sort<half, false, s>(h, u32, k, m, n);",
                   "DataCopyPad(f, gf, DataCopyExtParams{1, 4, -4, 0, 0}, DataCopyPadExtParams<float>{false, 0, 0, 0});"]
 REFUSED_ON_950 = ["LocalTensor<hifloat8_t> e; Cast(e, b, RoundMode::CAST_ROUND, n);", "Cast(i8, f, RoundMode::CAST_RINT, n);",

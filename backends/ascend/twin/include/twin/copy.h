@@ -58,6 +58,67 @@ struct PadValue {
 };
 inline thread_local PadValue padValue;
 
+constexpr int kToGm = 0, kFromGm = 1;
+
+inline LoopMode LoopsOf(const Core& core, int direction) {
+#if __NPU_ARCH__ == 3510
+  return core.loops[direction];
+#else
+  return {};
+#endif
+}
+
+// Calls copy(bytes from src on, bytes from dst on) for each of the copies that are one instruction.
+template <typename F>
+inline void EachCopy(const LoopMode& loops, F copy) {
+  for (uint64_t k = 0; k < loops.outer; ++k)
+    for (uint64_t i = 0; i < loops.inner; ++i)
+      copy(k * loops.outerFrom + i * loops.innerFrom, k * loops.outerTo + i * loops.innerTo);
+}
+
+// One copy's pieces: how many, the bytes of each that are read and written, and from start to start of them.
+struct Pieces {
+  uint32_t count;
+  uint64_t read, write;
+  int64_t fromStep, toStep;
+};
+
+// Names the operands of a copy between GM and UB with all its pieces.
+inline void Touch(Call& call, int direction, const View& from, const View& to, const Pieces& p) {
+  const LoopMode loops = LoopsOf(call.core, direction);
+  const bool in = direction == kFromGm;
+  if (in) call.Gm("src", false, from.address, 0, 0, 0, from.low, from.high);
+  else call.Ub("src", false, from.address, 0, from.low, from.high, 32);
+  EachCopy(loops, [&](uint64_t at, uint64_t) {
+    for (uint32_t i = 0; i < p.count; ++i) call.Extend(from.address + at + uint64_t(int64_t(i) * p.fromStep), p.read);
+  });
+  if (in) call.Ub("dst", true, to.address, 0, to.low, to.high, 32);
+  else call.Gm("dst", true, to.address, 0, 0, 0, to.low, to.high);
+  EachCopy(loops, [&](uint64_t, uint64_t at) {
+    for (uint32_t i = 0; i < p.count; ++i) call.Extend(to.address + at + uint64_t(int64_t(i) * p.toStep), p.write);
+  });
+}
+
+inline void CopyIn(Call& call, const View& from, const View& to, const Pieces& p) {
+  Touch(call, kFromGm, from, to, p);
+  if (!call.Issue()) return;
+  EachCopy(LoopsOf(call.core, kFromGm), [&](uint64_t fromAt, uint64_t toAt) {
+    for (uint32_t i = 0; i < p.count; ++i)
+      std::memcpy(call.core.ub + to.address + toAt + uint64_t(int64_t(i) * p.toStep),
+                  reinterpret_cast<const void*>(from.address + fromAt + uint64_t(int64_t(i) * p.fromStep)), p.read);
+  });
+}
+
+inline void CopyOut(Call& call, const View& from, const View& to, const Pieces& p) {
+  Touch(call, kToGm, from, to, p);
+  if (!call.Issue()) return;
+  EachCopy(LoopsOf(call.core, kToGm), [&](uint64_t fromAt, uint64_t toAt) {
+    for (uint32_t i = 0; i < p.count; ++i)
+      PutGm(to.address + toAt + uint64_t(int64_t(i) * p.toStep),
+            call.core.ub + from.address + fromAt + uint64_t(int64_t(i) * p.fromStep), p.write, call.core);
+  });
+}
+
 template <typename T>
 inline void CheckWholeBlocks(Call& call, uint64_t count) {
   uint64_t bytes = BytesOf<T>(count);
@@ -92,11 +153,8 @@ TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE2, site);
   uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
-  twin::View to = dst.View(), from = src.View();
   twin::CheckWholeBlocks<T>(call, count);
-  call.Gm("src", false, from.address, 1, bytes, 0, from.low, from.high);
-  call.Ub("dst", true, to.address, bytes, to.low, to.high, 32);
-  if (call.Issue()) std::memcpy(call.core.ub + to.address, reinterpret_cast<const void*>(from.address), bytes);
+  twin::CopyIn(call, src.View(), dst.View(), {1, bytes, bytes, 0, 0});
 }
 
 template <typename T>
@@ -104,11 +162,8 @@ TWIN_OUTLINE void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE3, site);
   uint64_t bytes = twin::BytesOf<T>(count) / 32 * 32;
-  twin::View to = dst.View(), from = src.View();
   twin::CheckWholeBlocks<T>(call, count);
-  call.Ub("src", false, from.address, bytes, from.low, from.high, 32);
-  call.Gm("dst", true, to.address, 1, bytes, 0, to.low, to.high);
-  if (call.Issue()) twin::PutGm(to.address, call.core.ub + from.address, bytes, call.core);
+  twin::CopyOut(call, src.View(), dst.View(), {1, bytes, bytes, 0, 0});
 }
 
 // Within UB, on the vector pipe.
@@ -132,31 +187,22 @@ template <typename T>
 TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE2, site);
-  twin::View to = dst.View(), from = src.View();
-  uint64_t bytes = params.blockLen * 32ull, fromStep = bytes + params.srcStride * 32ull;
-  uint64_t toStep = bytes + params.dstStride * 32ull;
+  const uint64_t bytes = params.blockLen * 32ull;
   twin::CheckBlockCount(call, params.blockCount);
-  call.Gm("src", false, from.address, params.blockCount, bytes, int64_t(fromStep), from.low, from.high);
-  call.UbPieces("dst", true, to.address, params.blockCount, bytes, int64_t(toStep), to.low, to.high, 32);
-  if (!call.Issue()) return;
-  for (uint32_t i = 0; i < params.blockCount; ++i)
-    std::memcpy(call.core.ub + to.address + i * toStep, reinterpret_cast<const void*>(from.address + i * fromStep),
-                bytes);
+  twin::CopyIn(call, src.View(), dst.View(),
+               {params.blockCount, bytes, bytes, int64_t(bytes) + params.srcStride * 32ll,
+                int64_t(bytes) + params.dstStride * 32ll});
 }
 
 template <typename T>
 TWIN_OUTLINE void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                      twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopy", PIPE_MTE3, site);
-  twin::View to = dst.View(), from = src.View();
-  uint64_t bytes = params.blockLen * 32ull, fromStep = bytes + params.srcStride * 32ull;
-  uint64_t toStep = bytes + params.dstStride * 32ull;
+  const uint64_t bytes = params.blockLen * 32ull;
   twin::CheckBlockCount(call, params.blockCount);
-  call.UbPieces("src", false, from.address, params.blockCount, bytes, int64_t(fromStep), from.low, from.high, 32);
-  call.Gm("dst", true, to.address, params.blockCount, bytes, int64_t(toStep), to.low, to.high);
-  if (!call.Issue()) return;
-  for (uint32_t i = 0; i < params.blockCount; ++i)
-    twin::PutGm(to.address + i * toStep, call.core.ub + from.address + i * fromStep, bytes, call.core);
+  twin::CopyOut(call, src.View(), dst.View(),
+                {params.blockCount, bytes, bytes, int64_t(bytes) + params.srcStride * 32ll,
+                 int64_t(bytes) + params.dstStride * 32ll});
 }
 
 template <typename T>
@@ -208,27 +254,28 @@ TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& 
     if (pad.isPad && twin::BitCast<uint64_t>(pad.paddingValue) != 0)
       call.Problem(false, "copy-limit", "the padding value of a 64-bit type can only be 0");
   }
-  call.Gm("src", false, from.address, params.blockCount, params.blockLen, fromStep, from.low, from.high);
-  call.UbPieces("dst", true, to.address, params.blockCount, row, toStep, to.low, to.high, 32);
+  twin::Touch(call, twin::kFromGm, from, to, {params.blockCount, params.blockLen, row, fromStep, toStep});
   if (!call.Issue()) return;
-  for (uint32_t i = 0; i < params.blockCount; ++i) {
-    uint64_t at = to.address + uint64_t(int64_t(i) * toStep);
-    uint8_t* out = call.core.ub + at;
-    const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + uint64_t(int64_t(i) * fromStep));
-    std::memcpy(out + left, in, params.blockLen);
-    uint64_t tail = left + params.blockLen;
-    const bool set = left + right != 0 && !pad.isPad && twin::padValue.set;
-    if (left + right != 0 && !pad.isPad && !set) {
-      call.Undefined(at, left);
-      call.Undefined(at + tail, row - tail);
-      continue;
+  twin::EachCopy(twin::LoopsOf(call.core, twin::kFromGm), [&](uint64_t fromAt, uint64_t toAt) {
+    for (uint32_t i = 0; i < params.blockCount; ++i) {
+      uint64_t at = to.address + toAt + uint64_t(int64_t(i) * toStep);
+      uint8_t* out = call.core.ub + at;
+      const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + fromAt + uint64_t(int64_t(i) * fromStep));
+      std::memcpy(out + left, in, params.blockLen);
+      uint64_t tail = left + params.blockLen;
+      const bool set = left + right != 0 && !pad.isPad && twin::padValue.set;
+      if (left + right != 0 && !pad.isPad && !set) {
+        call.Undefined(at, left);
+        call.Undefined(at + tail, row - tail);
+        continue;
+      }
+      T fill = pad.paddingValue;
+      if (set) std::memcpy(&fill, &twin::padValue.bits, sizeof(T));
+      else if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
+      for (uint64_t b = 0; b + sizeof(T) <= left; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
+      for (uint64_t b = tail; b + sizeof(T) <= row; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
     }
-    T fill = pad.paddingValue;
-    if (set) std::memcpy(&fill, &twin::padValue.bits, sizeof(T));
-    else if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
-    for (uint64_t b = 0; b + sizeof(T) <= left; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
-    for (uint64_t b = tail; b + sizeof(T) <= row; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
-  }
+  });
 }
 
 // UB to GM by the byte: exactly blockLen bytes of each 32-byte aligned block.
@@ -237,16 +284,11 @@ TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& 
                         twin::Site site = twin::Site::Here()) {
   twin::Call call("DataCopyPad", PIPE_MTE3, site);
   if (params.blockCount == 0 || params.blockLen == 0) return;
-  twin::View to = dst.View(), from = src.View();
-  int64_t fromStep = int64_t(twin::RoundUp(params.blockLen, 32)) + int64_t(params.srcStride) * 32;
-  int64_t toStep = int64_t(params.blockLen) + int64_t(params.dstStride);
   twin::CheckPadLimits<T>(call, params);
-  call.UbPieces("src", false, from.address, params.blockCount, params.blockLen, fromStep, from.low, from.high, 32);
-  call.Gm("dst", true, to.address, params.blockCount, params.blockLen, toStep, to.low, to.high);
-  if (!call.Issue()) return;
-  for (uint32_t i = 0; i < params.blockCount; ++i)
-    twin::PutGm(to.address + uint64_t(int64_t(i) * toStep),
-                call.core.ub + from.address + uint64_t(int64_t(i) * fromStep), params.blockLen, call.core);
+  twin::CopyOut(call, src.View(), dst.View(),
+                {params.blockCount, params.blockLen, params.blockLen,
+                 int64_t(twin::RoundUp(params.blockLen, 32)) + int64_t(params.srcStride) * 32,
+                 int64_t(params.blockLen) + int64_t(params.dstStride)});
 }
 
 // The older parameter structs, with byte lengths: strides of the GM side are bytes, of the UB side 32-byte blocks.
@@ -265,6 +307,31 @@ TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& 
   DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
               site);
 }
+
+#if __NPU_ARCH__ == 3510
+// Copies of that direction repeat from here to ResetLoopModePara.
+inline void SetLoopModePara(const LoopModeParams& loopParams, DataCopyMVType type,
+                            twin::Site site = twin::Site::Here()) {
+  const LoopModeParams& p = loopParams;
+  const bool out = type == DataCopyMVType::UB_TO_OUT;
+  if (p.loop1Size >> 21 || p.loop2Size >> 21)
+    twin::Report("copy-limit", site, "SetLoopModePara: loops of %u and %u, the limit is 2097151", p.loop1Size,
+                 p.loop2Size);
+  for (uint64_t stride : {p.loop1SrcStride, p.loop1DstStride, p.loop2SrcStride, p.loop2DstStride})
+    if (stride >> 40)
+      twin::Report("copy-limit", site, "SetLoopModePara: a stride of %llu bytes in GM, the limit is 2^40 - 1",
+                   (unsigned long long)stride);
+  for (uint64_t stride : {out ? p.loop1SrcStride : p.loop1DstStride, out ? p.loop2SrcStride : p.loop2DstStride})
+    if (stride >> 21 || stride % 32)
+      twin::Report("copy-limit", site, "SetLoopModePara: a stride of %llu bytes in UB, a multiple of 32 below 2^21",
+                   (unsigned long long)stride);
+  twin::ThisCore().loops[out ? twin::kToGm : twin::kFromGm] = {p.loop1Size,      p.loop2Size,      p.loop1SrcStride,
+                                                                p.loop1DstStride, p.loop2SrcStride, p.loop2DstStride};
+}
+inline void ResetLoopModePara(DataCopyMVType type) {
+  twin::ThisCore().loops[type == DataCopyMVType::UB_TO_OUT ? twin::kToGm : twin::kFromGm] = {};
+}
+#endif
 
 // Sets `count` elements of GM. The device goes through UB and MTE3; no UB of the kernel's is used here.
 template <typename T>

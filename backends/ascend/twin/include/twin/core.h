@@ -29,6 +29,12 @@ struct State;  // the runtime's own part of a core
 enum class Atomic : uint8_t { kNone, kAdd, kMax, kMin };
 enum class Element : uint8_t { kOther, kInt8, kInt16, kInt32, kHalf, kBfloat16, kFloat };
 
+// Copies that SetLoopModePara (950) repeats: inner x outer times, at steps of bytes on either side.
+struct LoopMode {
+  uint32_t inner = 1, outer = 1;
+  uint64_t innerFrom = 0, innerTo = 0, outerFrom = 0, outerTo = 0;
+};
+
 struct Core {
   uint8_t* ub = nullptr;  // the unified buffer; addresses in LocalTensor are offsets from here
   uint32_t ubBytes = 0, ubRoom = 0;  // what a kernel may use of UB, what there is
@@ -39,6 +45,7 @@ struct Core {
   bool counterMode = false;
   Atomic atomic = Atomic::kNone;
   Element atomicElement = Element::kOther;
+  LoopMode loops[2];                 // of copies to GM, and from GM
   uint8_t compareMask[16] = {};  // what Compare without a destination gives
   float deqScale = 0;
   bool deqScaleSet = false;

@@ -112,6 +112,21 @@ struct DataCopyPadParams {
   uint64_t paddingValue = 0;
 };
 
+#if __NPU_ARCH__ == 3510
+enum class DataCopyMVType : uint8_t { UB_TO_OUT = 0, OUT_TO_UB = 1 };
+
+// Two loops around a copy, loop1 the inner one; strides in bytes, from start to start.
+struct LoopModeParams {
+  LoopModeParams() {}
+  LoopModeParams(const uint32_t loop1Size, const uint32_t loop2Size, const uint64_t loop1Src, const uint64_t loop1Dst,
+                 const uint64_t loop2Src, const uint64_t loop2Dst)
+      : loop1Size(loop1Size), loop2Size(loop2Size), loop1SrcStride(loop1Src), loop1DstStride(loop1Dst),
+        loop2SrcStride(loop2Src), loop2DstStride(loop2Dst) {}
+  uint32_t loop1Size = 0, loop2Size = 0;
+  uint64_t loop1SrcStride = 0, loop1DstStride = 0, loop2SrcStride = 0, loop2DstStride = 0;
+};
+#endif
+
 struct GatherMaskParams {
   GatherMaskParams() {}
   GatherMaskParams(const uint8_t src0Block, const uint16_t repeats, const uint16_t src0Repeat,

@@ -228,6 +228,9 @@ inline void FinishBlock(Core& core, State& s) {
         "the kernel has no TPipe and does not call InitSocState(): masks and atomics are as the last kernel left them");
   if (core.atomic != Atomic::kNone)
     Note(s, "atomic-left-on", nowhere, "the kernel ends without SetAtomicNone(): the next kernel's copies accumulate");
+  for (const LoopMode& loops : core.loops)
+    if (loops.inner != 1 || loops.outer != 1)
+      Note(s, "loop-mode-left-on", nowhere, "the kernel ends without ResetLoopModePara: the next kernel's copies repeat");
   if (s.keysAsked && !s.keysTaken)
     Note(s, "tiling", nowhere, Text("no TILING_KEY_IS of the kernel holds for the tiling key %llu",
                                     (unsigned long long)core.tilingKey));
