@@ -29,6 +29,7 @@ BODIES = {
                    + "DataCopyPad(y[5], f, DataCopyExtParams{1, 4, 0, 0, 0}); PipeBarrier<PIPE_ALL>();",
     "workspace": "DataCopy(f, x, 64);" + ALL + "DataCopy(w, f, 64);" + ALL + "DataCopy(g, w, 64);" + ALL + "DataCopy(y, g, 64);",
     "fill": "InitGlobalMemory(y, 100, 2.5f);",
+    "fill_older": "InitOutput(y, 100, 2.5f); PipeBarrier<PIPE_ALL>(); InitOutput<float>(y[8], 8);",
     "scalar": "for (int i = 0; i < 8; ++i) y.SetValue(7 - i, x.GetValue(i)); DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(y);",
     "raw": "((__gm__ float*)a1)[3] = ((__gm__ float*)a0)[4];",
     "tiling": "y.SetValue(0, ((__gm__ float*)tiling)[1]);",
@@ -117,6 +118,7 @@ def test_strides(library):
 def test_workspace_and_scalar_access(library):
     np.testing.assert_array_equal(run(library, "workspace")[:64], X[:64])
     np.testing.assert_array_equal(run(library, "fill")[:101], [2.5] * 100 + [0])
+    np.testing.assert_array_equal(run(library, "fill_older")[:101], [2.5] * 8 + [0] * 8 + [2.5] * 84 + [0])
     np.testing.assert_array_equal(run(library, "scalar")[:8], X[7::-1])
     assert run(library, "raw")[3] == 4
     assert run(library, "tiling", tiling=np.array([1, 6.5], f32).tobytes())[0] == 6.5

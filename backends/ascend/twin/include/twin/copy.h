@@ -352,4 +352,10 @@ inline void Fill(GlobalTensor<T>& gm, const uint64_t count, const T value, twin:
   InitGlobalMemory(gm, count, value, site);
 }
 
+// The older name.
+template <typename T>
+inline void InitOutput(GlobalTensor<T> gm, uint32_t size, T value = 0, twin::Site site = twin::Site::Here()) {
+  InitGlobalMemory(gm, size, value, site);
+}
+
 }  // namespace AscendC
