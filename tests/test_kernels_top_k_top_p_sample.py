@@ -84,6 +84,44 @@ def test_a_row_does_not_depend_on_its_batch():
             np.testing.assert_array_equal(np.asarray(a)[0], np.asarray(b)[row])
 
 
+def test_a_nucleus_ends_in_one_place():
+    """p within rounding of the mass above an edge between bands, which are of other cores where rows are shared: the running
+    sum that ends there is another one, and only one of the two may decide."""
+    vocabulary = 6144
+    row = np.random.default_rng(8).normal(0, 1, vocabulary).astype(np.float32)
+    sample = np.sort(row.reshape(64, -1)[:, :16], axis=None)[::-1]
+    weights = np.exp(row.astype(np.float64) - row.max())
+    near = [np.float32(weights[row >= sample[1024 * band // 4 - 1]].sum() / weights.sum()) for band in (1, 2, 3)]
+    p = np.concatenate([np.int32(mass.view(np.int32)) + np.arange(-6, 6, dtype=np.int32) for mass in near]).view(np.float32)
+    rows, k = np.repeat(row[None], len(p), 0), np.zeros(len(p), np.int32)
+    alone = run(rows, k, p, is_need_sample_result=True)
+    for start in range(0, len(p), 12):
+        some = slice(start, start + 12)
+        shared = run(rows[some], k[some], p[some], is_need_sample_result=True)
+        np.testing.assert_array_equal(shared.logits_idx, alone.logits_idx[some])
+        np.testing.assert_array_equal(shared.logits_sort_masked, alone.logits_sort_masked[some])
+
+
+def test_parts_of_three_units():
+    """A part of 3072 elements is no multiple of the 2048 maxima from which a long list takes its bound."""
+    rows, k = np.random.default_rng(3).normal(0, 2, (24, 5001)).astype(np.float32), np.full(24, 1000, np.int32)
+    result = run(rows, k, np.ones(24, np.float32), is_need_sample_result=True)
+    np.testing.assert_array_equal(result.logits_idx[:, :1000], np.argsort(-rows, axis=1, kind="stable")[:, :1000])
+
+
+def test_computed_logits():
+    """Arithmetic around the operator: the lanes behind the row are padded by a ramp. The bits are those of the logits themselves."""
+    logits = np.random.default_rng(6).normal(0, 2, (4, 5001)).astype(np.float32)
+    k, p = np.array([50, 0, 0, 1000], np.int32), np.array([0.9, 0.9, 1.0, 1.0], np.float32)
+    scale = np.array([0.5, 2, 4, 0.25], np.float32)
+    sample = lambda x, s, k, p: ja.top_k_top_p_sample(x * s[:, None], k, p, is_need_sample_result=True)
+    computed = ja.compile(sample, logits, scale, k, p)
+    assert len(computed.kernels) == 1
+    actual, expected = computed(logits, scale, k, p), run(logits * scale[:, None], k, p, is_need_sample_result=True)
+    np.testing.assert_array_equal(actual.logits_idx, expected.logits_idx)
+    np.testing.assert_array_equal(actual.logits_sort_masked, expected.logits_sort_masked)
+
+
 BATCH, VOCABULARY = 5, 64
 
 

@@ -147,7 +147,18 @@ def bound_of(t: Ops, chunks: RowChunks, last: ir.Value, maxima: int) -> ir.Value
     """A number that more than `last` elements of a stretch reach: of the maxima over the positions that are equal mod
     `maxima`, that of this rank."""
     b = t.b
-    fold = lambda chunk, found: [b.op(arith.maximumf, found, t.folded(arith.maximumf, chunk.x, maxima), name="maxima")]
+
+    def fold(chunk: Chunk, found: ir.Value) -> list[ir.Value]:
+        lanes = length_of(chunk.x)
+        rest = lanes % maxima
+        whole = slice_of(b, chunk.x, 0, lanes - rest)
+        found = b.op(arith.maximumf, found, t.folded(arith.maximumf, whole, maxima), name="maxima")
+        if not rest:
+            return [found]
+        first = slice_of(b, found, 0, rest)
+        first = b.op(arith.maximumf, first, slice_of(b, chunk.x, lanes - rest, rest), name="first_maxima")
+        return [with_slice(b, found, first, 0, "maxima")]
+
     about = f"Maxima over the positions that are equal mod {maxima}."
     (found,) = chunks.each([("maxima", t.filled(NEG_INF, maxima))], fold, about)
     return ranked_maximum(t, found, last)

@@ -153,7 +153,10 @@ class _Sampler:
         )  # fmt: skip
 
     def ramp_of(self, chunk: int) -> ir.Value | None:
-        return slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
+        """By which chunks are padded; those that are read as they are need none."""
+        if chunk <= length_of(self.ramp):
+            return slice_of(self.b, self.ramp, 0, chunk)
+        return None if self.is_load else self.t.ramp(chunk, self.b.f32_type, "long_ramp")
 
     def one_row(self, number: ir.Value) -> list[ir.Value]:
         b = self.b
