@@ -87,6 +87,8 @@ def _verify_by_rule(op) -> None:
 
 def _verify_filter_sample(op) -> None:
     index = "int32" if shaped(op.index).dtype == "int32" else "int64"
+    if not op.eps >= 0:
+        raise VerifyError(f"eps must not be negative, but is {op.eps}")
     expected = rules.filter_sample(
         shaped(op.logits), shaped(op.q), shaped(op.p), shaped(op.k), index_dtype=index, target=op.target
     )
@@ -249,12 +251,14 @@ ASCEND = Dialect(
                 Operand("p", "tensor", "[B], dtype of `logits`", optional=True, by_row=True),
                 Operand("k", "tensor", "[B] i32; k <= 0 or k >= V keeps all", optional=True, by_row=True),
             ),
-            attributes=(Attribute("eps", "float", "added to q"), _TARGET),
+            attributes=(Attribute("eps", "float", "added to q, not negative"), _TARGET),
             results=(Result("index", "tensor", "[B] i32 or i64"),),
             description=(
-                "The row is filtered as by `apply_top_k_top_p`, with its ties. Of what survives, the first index at which "
-                "`softmax(row) / (q + eps)` is greatest; NaN counts as greatest. Unlike `top_k_top_p_sample`, an element "
-                "takes `q` at its index in the row, not at its rank, and `q` as it is, not its absolute value."
+                "The row is filtered as by `apply_top_k_top_p`, with its ties; then the first index of all the row at which "
+                "`softmax(row) / (q + eps)` is greatest. NaN counts as greatest: where `q + eps` is 0 or NaN beside what was "
+                "filtered out, whose probability is 0, and everywhere in a row with NaN, +inf or nothing but -inf. Unlike "
+                "`top_k_top_p_sample`, an element takes `q` at its index in the row, not at its rank, and `q` as it is, not "
+                "its absolute value."
             ),
             verify=_verify_filter_sample,
             rule=rules.filter_sample,

@@ -91,6 +91,8 @@ def _why_not_plain(op) -> str | None:
         return "it takes probabilities"
     if op.min_ps is not None:
         return "it has a min-p"
+    if not op.eps >= 0:
+        return "its eps is negative"
     k, p = _number(op.top_k), _number(op.top_p)
     if k is None or 0 < k <= ir.RankedTensorType(op.logits.type).get_dim_size(1):
         return "its top-k may be on, and treats equal values in another way"

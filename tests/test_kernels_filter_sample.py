@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,8 @@ import jascend.dialect
 from jascend.backends.ascend import twin
 from jascend.backends.ascend.compile import compile_module
 from jascend.backends.ascend.targets import TARGETS
+from jascend.passes.interpreter import run_kernel
+from jascend.passes.pipeline import run_pipeline
 
 FLOATS = {"float32": ("f32", np.float32), "float16": ("f16", np.float16), "bfloat16": ("bf16", ml_dtypes.bfloat16)}
 
@@ -105,12 +108,12 @@ def test_top_p_alone_and_an_eps(directory):
     check(directory, logits, q, np.array([0.6, 0.95], np.float16), eps="0.5")
 
 
-def test_q_of_what_goes_does_not_count(directory):
-    """Where q is 0, a survivor wins, and only a survivor."""
+def test_q_of_what_goes_counts_where_it_makes_nan(directory):
+    """0 / 0 is NaN, the greatest score, as in the parts."""
     logits = np.array([[3.0, 3.0, 2.0, 1.0]], np.float32)
-    q = np.array([[1.0, 0.5, 0.0, 0.0]], np.float32)
-    assert run(directory, logits, q, k=np.array([2], np.int32)).tolist() == [1]
-    assert run(directory, logits, q, k=np.array([3], np.int32)).tolist() == [2]
+    k = np.array([2], np.int32)
+    assert run(directory, logits, np.array([[1.0, 0.5, 0.0, 0.0]], np.float32), k=k).tolist() == [2]
+    assert run(directory, logits, np.array([[1.0, 0.5, 0.1, 0.1]], np.float32), k=k).tolist() == [1]
 
 
 def test_parts_of_a_row_in_chunks_of_any_length():
@@ -118,3 +121,97 @@ def test_parts_of_a_row_in_chunks_of_any_length():
         module = ir.Module.parse(text(4, 128256, "f32", True, True, "0.0", "i32"))
         (kernel,) = compile_module(module, TARGETS["ascend910b"], name="t").kernels
     assert kernel.blocks == 48
+
+
+# -- rows, p, k and q of every special kind -------------------------------------------------------------------------
+
+
+def row_kinds(rng, v):
+    """The first element is one that filters remove."""
+    normal = np.r_[-9.0, rng.normal(0, 3, v - 1)]
+    place = np.arange(v)
+    return {
+        "normal": normal,
+        "ties": np.r_[-4, rng.integers(-3, 4, v - 1)],
+        "one NaN": np.where(place == v // 2, np.nan, normal),
+        "NaN": np.where(place % 9 == 7, np.nan, normal),
+        "infinite": np.where(place % 37 == 5, np.inf, normal),
+        "infinite and NaN": np.where(place % 37 == 5, np.inf, np.where(place == 3, np.nan, normal)),
+        "few finite": np.where(place % 40 == 8, normal, -np.inf),
+        "no finite": np.full(v, -np.inf),
+        "far apart": np.where(place == v - 2, 500.0, normal),  # all others have no probability
+    }
+
+
+def q_kinds(rng, v):
+    q, place = rng.exponential(1, v), np.arange(v)
+    return {
+        "drawn": q,
+        "some 0": np.where(place % 17 == 4, 0.0, q),
+        "one 0 of what goes": np.where(place == 0, 0.0, q),
+        "all 0": np.zeros(v),
+        "NaN": np.where(place % 29 == 11, np.nan, q),
+        "0 before NaN": np.where(place % 29 == 11, np.nan, np.where(place % 3 == 1, 0.0, q)),
+        "infinite": np.full(v, np.inf),
+        "finite where nothing stays": np.where(place == 0, 1.0, np.inf),
+    }
+
+
+EDGES = [(0.9, 5), (0.0, 0), (1.0, 1), (np.nan, 3), (-0.5, 0), (1.5, 2), (0.5, 1 << 30), (0.7, -1), (0.3, 40)]
+
+
+def special(v):
+    """Every kind of row beside every kind of q, p and k by turns."""
+    rng = np.random.default_rng(v)
+    pairs = [(x, q) for x in row_kinds(rng, v).values() for q in q_kinds(rng, v).values()]
+    p, k = zip(*(EDGES[i % len(EDGES)] for i in range(len(pairs))))
+    logits, q = (np.stack(rows).astype(np.float32) for rows in zip(*pairs))
+    return logits, q, np.array(p, np.float32), np.array(k, np.int32)
+
+
+def in_jax(logits, q, p, k, eps=0.0):
+    """The parts as one writes them, in float32."""
+    return np.asarray(jnp.argmax(jax.nn.softmax(ja.apply_top_k_top_p(logits, p, k), axis=-1) / (q + np.float32(eps)), axis=-1))
+
+
+@pytest.mark.parametrize(("length", "eps", "rows", "target"), [
+    (64, "0.0", slice(None), "ascend910b"), (64, "0.5", slice(None), "ascend950"),
+    pytest.param(1100, "0.0", slice(0, 8), "ascend950", id="cores share rows"),
+    pytest.param(1100, "0.0", slice(None), "ascend910b", marks=pytest.mark.long),
+    pytest.param(5000, "0.0", slice(8, 40, 5), "ascend910b", marks=pytest.mark.long),
+])  # fmt: skip
+def test_special_values(directory, length, eps, rows, target):
+    logits, q, p, k = (np.ascontiguousarray(x[rows]) for x in special(length))
+    chosen = run(directory, logits, q, p, k, eps=eps, target=target)
+    np.testing.assert_array_equal(chosen, in_jax(logits, q, p, k, float(eps)))
+
+
+@functools.cache
+def on_tiles(parts, *shape):
+    context = jascend.dialect.make_context()
+    with context:
+        kernel = text(*shape).replace("public @main", "@sample").replace("{\n", "attributes {ascend.kernel} {\n", 1)
+        return context, run_pipeline(ir.Module.parse(kernel), f"lower-to-tile{{parts={parts}}}")
+
+
+@pytest.mark.parametrize(("length", "parts"), [(64, 1), (1100, 1), (1100, 2), (5000, 3)])
+def test_special_values_on_tiles(length, parts):
+    logits, q, p, k = special(length)
+    context, module = on_tiles(parts, *logits.shape, "f32", True, True, "0.0", "i32")
+    with context:
+        (chosen,) = run_kernel(module, "sample", [logits, q, p, k], 2 * parts)
+    np.testing.assert_array_equal(chosen, in_jax(logits, q, p, k))
+
+
+def test_the_program_that_is_fused_chooses_the_same():
+    """Also its two kernels, where the fusion is forbidden."""
+    def program(logits, q, p, k):
+        rows = ja.apply_top_k_top_p(logits, p, k)
+        return jnp.argmax(jax.nn.softmax(rows, axis=-1) / jnp.abs(q), axis=-1)
+
+    arguments = special(64)
+    fused, apart = (ja.compile(program, *arguments, **{which: "fuse-sampling"}) for which in ("force", "forbid"))
+    assert [len(fused.kernels), len(apart.kernels)] == [1, 2]
+    expected = in_jax(*arguments)
+    np.testing.assert_array_equal(fused(*arguments), expected)
+    np.testing.assert_array_equal(apart(*arguments), expected)

@@ -6,9 +6,14 @@ sum of the weights would divide all scores alike, so it is not computed. Cores t
 of them takes the best of their choices.
 
 Where a core has a row to itself and k is at most 128, all is decided in the list of the row's first elements, with their
-positions (`leading.py`), for which the row is read once; of q, only the survivors' elements are loaded. A score comes from the
+positions (`leading.py`), for which the row is read once; of q, the survivors' elements are loaded for it. A score comes from the
 same operations either way, and the nucleus within the list is the filter's. Rows with NaN or infinity, and with more elements
 that equal the k-th than the list holds, go the other way.
+
+What was filtered out has the probability 0, and a score as well: NaN where `q + eps` is 0 or NaN. A pass over q, one
+instruction a chunk, finds whether there is such a q; if so, all chunks are scored. Else those scores are 0, and where no other
+exceeds 0 the first element is the first of the greatest. Where the maximum is infinite or NaN, all probabilities are NaN,
+and the first element is chosen.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, 
 CANDIDATES = apply_top_k_top_p.CANDIDATES
 
 _Q = ("row", "col")
+_LANES = 64  # of a tile that is reduced
 _BLOCK = 8  # elements of 32 bytes
 _MAXIMUM, _BEST = 2, 3  # sets of facts
 
@@ -63,6 +69,7 @@ class _FilterSample(Filter):
 
     def build(self) -> None:
         t, b = Ops(self.b), self.b
+        self.q_divides = None
         self.leading = None
         if self.op.k is not None and not self.plan.short and self.plan.parts == 1:
             self.places = t.ramp(max(self.plan.chunk, SMALL.gathered), b.f32_type, "place")
@@ -73,9 +80,14 @@ class _FilterSample(Filter):
     def row(self, row: ir.Value) -> list[ir.Value]:
         """A row that this core has to itself."""
         b = self.b
-        if self.leading is None:
+        if self.plan.short:
             return super().row(row)
         k, p = self.enter(row)
+        self.q_divides = self._divides(self.t.zero, self.length, self.vocabulary)
+        if self.leading is None:
+            cut, removed = self.decision(k, p)
+            self.write(self.whole_row(self.plan.written), cut, removed)
+            return []
         types = [ir.IntegerType.get_signless(1), b.i32_type]
         decided, chosen = b.if_(
             self.is_small(k), ["decided", "chosen"], lambda: self._in_list(k, p), lambda: [self.t.truth(False), b.i32(0)],
@@ -84,8 +96,7 @@ class _FilterSample(Filter):
 
         def otherwise():
             cut, removed = self.decision(k, p)
-            chunks = self.whole_row(self.plan.written)
-            return [self._best(chunks, cut, removed, maximum_of(self.t, chunks))[1]]
+            return [self._choice(self.whole_row(self.plan.written), cut, removed)]
 
         about = "Any other: thresholds of the whole row, then a choice among what they leave."
         (chosen,) = b.if_(decided, ["chosen"], lambda: [chosen], otherwise, types=[b.i32_type], about=about)
@@ -105,8 +116,8 @@ class _FilterSample(Filter):
             b.cmpf("OGE", last, kth, "may_go_on"), ["number"], lambda: [count_of(t, chunks, "UGE", kth)],
             lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
         )  # fmt: skip
-        finite = t.both(b.cmpf("OLT", maximum, b.f32(float("inf"))), b.cmpf("OGT", maximum, b.f32(NEG_INF)), "is_finite")
-        decided = t.both(finite, b.cmpf("OLE", number, b.f32(LISTED), "few"), "decided")
+        decided = t.both(self._is_finite(maximum), b.cmpf("OLE", number, b.f32(LISTED), "few"))
+        decided = t.both(decided, self.q_divides, "decided")
         choose = lambda: [self._choose_listed(values, places, number, maximum, kth, p)]
         about = "All that top-k keeps is in the list."
         (chosen,) = b.if_(decided, ["chosen"], choose, lambda: [b.i32(0)], types=[b.i32_type], about=about)
@@ -124,7 +135,18 @@ class _FilterSample(Filter):
         greatest = t.reduced("max", scores, "greatest")
         is_greatest = t.both(stays, t.compare("OEQ", scores, greatest, "is_greatest"), "is_chosen")
         first = t.reduced("min", t.where(is_greatest, t.to_f32(places, "positions"), NOWHERE, "candidates"), "first")
-        return b.op(arith.fptosi, b.i32_type, first, name="chosen")
+        exceeds = b.cmpf("OGT", greatest, b.f32(0.0), "exceeds_what_goes")
+        return b.select(exceeds, b.op(arith.fptosi, b.i32_type, first), b.i32(0), "chosen")
+
+    def _divides(self, start: ir.Value, end: ir.Value, length: int) -> ir.Value:
+        """Whether `q + eps` exceeds 0 in a stretch of the row."""
+        t, b, lanes = self.t, self.b, self.plan.written
+        ramp = slice_of(b, self.ramp, 0, lanes)
+        chunks = RowChunks(b, self.producers, self.op.q, start, end, chunk=lanes, length=length, ramp=ramp, padding=1.0)
+        fold = lambda chunk, least: [b.op(arith.minimumf, least, chunk.x, name="least")]  # NaN if there is one
+        (least,) = chunks.each([("least", t.filled(1.0, lanes))], fold, "The least of q.")
+        least = self._divisor(t.folded(arith.minimumf, least, _LANES))
+        return b.cmpf("OGT", t.reduced("min", least, "least_divisor"), b.f32(0.0), "q_divides")
 
     def _q_of(self, places: ir.Value, number: ir.Value) -> ir.Value:
         """The elements of q at the first `number` of some places, each loaded to a block of its own."""
@@ -148,28 +170,46 @@ class _FilterSample(Filter):
 
     def write(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> None:
         """Chooses among what is above `cut`, and equal to it but for the first `removed` elements."""
-        _, chosen = self._best(chunks, cut, removed, maximum_of(self.t, chunks))
-        self.t.store_index(chosen, self.out, self.row_number)
+        self.t.store_index(self._choice(chunks, cut, removed), self.out, self.row_number)
 
     def announce(self, part: RowChunks) -> None:
+        self.q_divides = self._divides(part.start, part.end, part.length)
         self.maximum = maximum_of(self.t, part)
         self.searcher.cores.give([self.maximum], _MAXIMUM)
 
     def finish_part(self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value) -> None:
         t, b, cores = self.t, self.b, self.searcher.cores
-        best, chosen = self._best(part, cut, removed, cores.largest(self.maximum, _MAXIMUM, 0))
+        maximum = cores.largest(self.maximum, _MAXIMUM, 0)
+        best, chosen = self._best(part, cut, removed, maximum)
         cores.give([best, b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
         self.meet()
 
         def choose():
             _, place = cores.first_largest(_BEST)
-            self.t.store_index(b.op(arith.fptosi, b.i32_type, place, name="chosen"), self.out, self.row_number)
+            chosen = self._of_row(b.op(arith.fptosi, b.i32_type, place, name="place"), maximum)
+            self.t.store_index(chosen, self.out, self.row_number)
             return []
 
         b.if_(t.both(active, b.cmpi("eq", self.part, t.zero), "is_first"), [], choose, about="The best of all parts.")
 
+    def _choice(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
+        """The index chosen of a whole row (i32)."""
+        maximum = maximum_of(self.t, chunks)
+        _, chosen = self._best(chunks, cut, removed, maximum)
+        return self._of_row(chosen, maximum)
+
+    def _of_row(self, chosen: ir.Value, maximum: ir.Value) -> ir.Value:
+        """What is chosen; the first element of a row without probabilities."""
+        b = self.b
+        return b.select(self._is_finite(maximum), chosen, b.i32(0), "chosen")
+
+    def _is_finite(self, maximum: ir.Value) -> ir.Value:
+        b = self.b
+        is_less = b.cmpf("OLT", maximum, b.f32(float("inf")))
+        return self.t.both(is_less, b.cmpf("OGT", maximum, b.f32(NEG_INF)), "is_finite")
+
     def _best(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value, maximum: ir.Value) -> list[ir.Value]:
-        """The greatest score of a stretch, and its place (i32)."""
+        """The greatest score of a stretch, and its place (i32); 0 and 0 if none exceeds 0."""
         b = self.b
         place = b.f32(-1.0)
         if self.op.p is not None:
@@ -177,12 +217,12 @@ class _FilterSample(Filter):
                 b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
                 lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
             )  # fmt: skip
-        carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
+        carried = [("best", b.f32(0.0)), ("chosen", b.i32(0))]
 
         def body(chunk: Chunk, best, chosen):
             return self._choose(chunk, cut, place, maximum, best, chosen)
 
-        return chunks.each(carried, body, "The greatest score of a survivor.")
+        return chunks.each(carried, body, "The greatest score.")
 
     def _last_removed(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """The position of the last element that goes although it equals `cut` (f32)."""
@@ -215,6 +255,9 @@ class _FilterSample(Filter):
             stays = t.either(stays, t.compare("UGT", chunk.x, cut, "exceeds"))
         stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
         highest = self._greatest(t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
+        scored = b.cmpf("OGT", highest, b.f32(0.0), "has_survivors")
+        if self.q_divides is not None:
+            scored = t.either(scored, t.opposite(self.q_divides), "is_scored")
 
         def compare():
             self.producers.tile = lanes
@@ -231,8 +274,7 @@ class _FilterSample(Filter):
             return b.if_(b.cmpf("OGT", greatest, best), ["best", "chosen"], improve, lambda: [best, chosen], types=types)
 
         return b.if_(
-            b.cmpf("OGT", highest, b.f32(0.0), "has_survivors"), ["best", "chosen"], compare, lambda: [best, chosen],
-            types=[b.f32_type, b.i32_type],
+            scored, ["best", "chosen"], compare, lambda: [best, chosen], types=[b.f32_type, b.i32_type],
         )  # fmt: skip
 
     def _greatest(self, x: ir.Value, name: str) -> ir.Value:
@@ -240,12 +282,14 @@ class _FilterSample(Filter):
         lanes = length_of(x)
         return self.t.reduced("max", self.t.folded(arith.maximumf, x, lanes & -lanes), name)
 
+    def _divisor(self, q: ir.Value) -> ir.Value:
+        b = self.b
+        return q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), length_of(q)), name="divisor")
+
     def _scores(self, x: ir.Value, maximum: ir.Value, stays: ir.Value, q: ir.Value) -> ir.Value:
-        """Weights over q, NaN as the greatest; -inf for what does not stay."""
-        t, b, lanes = self.t, self.b, length_of(x)
-        shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), lanes)
+        """Weights, 0 for what does not stay, over q; NaN as the greatest."""
+        t, b = self.t, self.b
+        shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), length_of(x))
         weights = b.exp(b.op(arith.addf, x, shift, name="shifted"), "weights")
-        divisor = q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), lanes), name="divisor")
-        scores = b.op(arith.divf, weights, divisor, name="scores")
-        scores = t.where(b.cmpf("OEQ", scores, scores, "is_number"), scores, float("inf"), "scores")
-        return t.where(stays, scores, NEG_INF, "scores")
+        weights = t.where(stays, weights, 0.0, "weights")
+        return t.nan_above_inf(b.op(arith.divf, weights, self._divisor(q), name="scores"), "scores")

@@ -11,6 +11,8 @@ from jascend.dialect.ascendc import constant_index
 from ..builder import Builder, tile_type
 from .row_chunks import length_of, slice_of
 
+GREATEST = 3.4028234663852886e38  # finite number of float32
+
 
 class Ops:
     """Builds ops at the insertion point, with `b`. What changes nothing builds nothing: a repetition once, a group whole."""
@@ -121,6 +123,11 @@ class Ops:
 
     def where(self, mask: ir.Value, x: ir.Value, otherwise: float, name: str) -> ir.Value:
         return self.b.select(mask, x, self.filled(otherwise, length_of(x)), name)
+
+    def nan_above_inf(self, x: ir.Value, name: str) -> ir.Value:
+        """+inf where there is NaN, and the greatest finite number where there is +inf: NaN ranks above it."""
+        finite = self.b.op(arith.minimumf, x, self.splat(GREATEST, x), name=name)
+        return self.where(self.b.cmpf("OEQ", x, x, "is_number"), finite, float("inf"), name)
 
     def extract(self, x: ir.Value, position: ir.Value, name: str) -> ir.Value:
         element = ir.RankedTensorType(x.type).element_type

@@ -71,8 +71,7 @@ class Results:
             size = b.op(math.absf, q, name="size")
             divisor = b.op(arith.addf, size, b.splat(b.f32(self.op.eps), lanes), name="divisor")
             scores = b.op(arith.divf, probability, divisor, name="scores")
-        # NaN counts as the greatest score there is.
-        scores = t.where(b.cmpf("OEQ", scores, scores, "is_number"), scores, float("inf"), "scores")
+        scores = t.nan_above_inf(scores, "scores")
         inside = t.compare("OLT", slice_of(b, self.ramp, 0, lanes), t.f32_of(number), "is_survivor")
         scores = t.where(inside, scores, NEG_INF, "scores")
         best = t.reduced("max", scores, "greatest")

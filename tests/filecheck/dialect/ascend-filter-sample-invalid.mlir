@@ -29,3 +29,11 @@ func.func @index(%x: tensor<4x9xf32>, %q: tensor<4x9xf32>, %k: tensor<4xi32>) {
   %0 = "ascend.filter_sample"(%x, %q, %k) {eps = 0.0 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (tensor<4x9xf32>, tensor<4x9xf32>, tensor<4xi32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @negative_eps(%x: tensor<4x9xf32>, %q: tensor<4x9xf32>, %k: tensor<4xi32>) {
+  // expected-error@below {{eps must not be negative, but is -0.5}}
+  %0 = "ascend.filter_sample"(%x, %q, %k) {eps = -0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>} : (tensor<4x9xf32>, tensor<4x9xf32>, tensor<4xi32>) -> tensor<4xi32>
+  return
+}
