@@ -1,7 +1,8 @@
 """Between which numbers an index lies, as far as scalar arithmetic shows.
 
 A loop's induction variable lies between its bounds. What a `while` loop carries is known, in its body, to keep the
-condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold.
+condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold. So do,
+at an operation, those of the branches that it is in.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def most(value: ir.Value) -> int | None:
     return _bound(value, frozenset(), True)
 
 
-def is_at_least(value: ir.Value, number: int) -> bool:
-    bound = least(value)
+def is_at_least(value: ir.Value, number: int, at: ir.Operation | None = None) -> bool:
+    """Whether value >= number is known; at an operation, where what its branches compared holds."""
+    bound = _bound(value, _facts_at(at) if at is not None else frozenset(), False)
     return bound is not None and bound >= number
 
 
@@ -36,10 +38,27 @@ def is_less(a: ir.Value, b: ir.Value) -> bool:
     return low is not None and high is not None and low < high
 
 
+def _facts_at(op: ir.Operation) -> _Facts:
+    """The conditions of the branches around an operation."""
+    facts, block = set(), op.block
+    while (owner := block.owner.operation).name != "func.func":
+        if owner.name == "scf.if" and block == owner.regions[0].blocks[0]:
+            facts.update(_conjuncts(owner.operands[0]))
+        block = owner.block
+    return frozenset(facts)
+
+
 def _bound(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
     number = constant_index(value)
     if number is not None:
         return number
+    found = [_asserted(fact, value, upper) for fact in facts]
+    known = [bound for bound in (*found, _computed(value, facts, upper)) if bound is not None]
+    return (min if upper else max)(known, default=None)
+
+
+def _computed(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
+    """The bound that follows from what the value is computed from."""
     if isinstance(value.owner, ir.Block):
         return _of_argument(value, upper)
     op = value.owner

@@ -23,6 +23,29 @@ An op is merged into an earlier one with the same name, operands, attributes and
 one around it, so that the earlier one dominates every use; blocks side by side are left alone. An op that reads memory
 (one with a memref operand, as `tile.load`) is merged only within its block, and only if nothing between the two may
 have written. Functions are separate: a value never moves from one to another.
+
+A branch loses those of its results that nobody uses, and with them what computes them, and an `else` that does nothing;
+what else it does stays.
+
+Before:
+
+    %x, %y = scf.if %c -> (f32, f32) {
+      tile.store %t, ...
+      scf.yield %a, %b : f32, f32
+    } else {
+      scf.yield %z, %z : f32, f32
+    }
+    return %y
+
+After:
+
+    %y = scf.if %c -> (f32) {
+      tile.store %t, ...
+      scf.yield %b : f32
+    } else {
+      scf.yield %z : f32
+    }
+    return %y
 """
 
 from __future__ import annotations
@@ -32,9 +55,11 @@ from dataclasses import dataclass
 
 from jascend.dialect import has_side_effects
 from mlir import ir
+from mlir.dialects import scf
 
+from .builder import named
 from .diagnostics import Remarks, resolve
-from .registry import register_pass
+from .registry import option, register_pass
 
 _OUR_DIALECTS = {"ascend", "tile"}
 _PURE_DIALECTS = {"arith", "math", "complex", "index", "tensor"}
@@ -50,8 +75,10 @@ Scope = dict[Key, ir.Operation]
 @register_pass("remove-dead-ops")
 @dataclass(frozen=True)
 class RemoveDeadOps:
+    merge: bool = option(True, "merge ops that compute the same; tiles then live longer")
+
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        for block in _blocks(module):
+        for block in _blocks(module) if self.merge else ():
             _merge_in_block(block, [], remarks)
         while _remove_in(module, remarks):
             pass  # blocks may be listed in an order in which a use comes before what it uses
@@ -133,13 +160,49 @@ def _remove_in(op: ir.Operation, remarks: Remarks) -> bool:
                 remarks.add(inner, "passed", f"removed '{inner.name}', whose results are not used")
                 inner.erase()
                 removed = True
-            else:
-                removed |= _remove_in(inner, remarks)
+                continue
+            if inner.name == "scf.if" and (any(map(_is_unused, inner.results)) or _has_idle_else(inner)):
+                inner = _reduced(inner)
+                removed = True
+            removed |= _remove_in(inner, remarks)
     return removed
 
 
+def _is_unused(value: ir.Value) -> bool:
+    return next(iter(value.uses), None) is None
+
+
 def _is_dead(op: ir.Operation) -> bool:
-    if any(next(iter(result.uses), None) is not None for result in op.results):
+    if not all(map(_is_unused, op.results)):
         return False
     # A pure op without results is the terminator of its block, unless it is a loop or branch that does nothing.
     return (len(op.results) > 0 or op.name in _REGION_OPS) and _is_pure(op)
+
+
+def _has_idle_else(op: ir.Operation) -> bool:
+    return not len(op.results) and any(len(_operations(block)) == 1 for block in op.regions[1])
+
+
+def _reduced(op: ir.Operation) -> ir.Operation:
+    """Replaces a branch by one without the results that are unused; and without an `else` that does nothing."""
+    kept = [i for i, result in enumerate(op.results) if not _is_unused(result)]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    location = op.location
+    names = location.name_str.split(",") if location.is_a_name() else []
+    if len(names) == len(op.results):
+        location = named(",".join(names[i] for i in kept) or None, location)
+    with ir.InsertionPoint(op):
+        new = ir.Operation.create(
+            op.name, [op.results[i].type for i in kept], list(op.operands), attributes, regions=2, loc=location
+        )
+    blocks = [op.regions[0].blocks[0], *([] if _has_idle_else(op) else op.regions[1])]
+    for block, region in zip(blocks, new.regions):
+        *_, last = _operations(block)
+        with ir.InsertionPoint(last):
+            scf.yield_([last.operands[i] for i in kept], loc=last.location)
+        last.erase()
+        block.append_to(region)
+    for i, result in zip(kept, new.results, strict=True):
+        op.results[i].replace_all_uses_with(result)
+    op.erase()
+    return new

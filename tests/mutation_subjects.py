@@ -229,7 +229,8 @@ def sampler_with_rows(target):
     flat = logits_of("flat", SHORT)
     for p in ([0.99999, 0.5], [1.0, 1.0]):  # all of a row survives
         calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": row(p), "min_ps": row([0.05, 0.05])})
-    calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": row([1.0, 1.0]), "min_ps": row([0.0, 0.0])})  # as they are
+    for m in ([0.0, 0.0], [1.2e-38, 1.2e-38]):  # as they are; and with a bound of zero, which lanes behind the row reach
+        calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": row([1.0, 1.0]), "min_ps": row(m)})
     return mutations.of_program(sample_with_rows, *calls, cores=(1, 4), target=target)
 
 

@@ -244,7 +244,7 @@ def test_inside_jit():
 # -- broken on purpose ----------------------------------------------------------------------------------------------
 
 
-def test_nearly_every_fault_is_found(tmp_path):
+def test_every_fault_is_found(tmp_path):
     """Three batches on one core, the last one short; and a first batch that is short, which is padded before the loop."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(100, 96)).astype(ml_dtypes.bfloat16)
@@ -252,12 +252,15 @@ def test_nearly_every_fault_is_found(tmp_path):
     static = dict(k=4, norm_type=1, group_count=3, k_group=2, group_select_mode=1, out_flag=True)
     specs = {"x": (x.shape, x.dtype), "bias": (bias.shape, bias.dtype)}
     kernel = program("ascend910b", tuple(sorted(static.items())), **specs).kernels[0]
-    like = np.zeros((100, 4), x.dtype), np.zeros((100, 4), np.int32), np.zeros((100, 96), np.float32)
 
-    launches = tuple(mutations.Launch(tiling.pack(kernel.shape.data(rows, 1)), (x, bias), like) for rows in (9, 2))
-    subject = mutations.Subject(kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, launches)
+    def launch(rows):  # of so many rows and no more, so that what is read or written behind them is out of bounds
+        like = np.zeros((rows, 4), x.dtype), np.zeros((rows, 4), np.int32), np.zeros((rows, 96), np.float32)
+        return mutations.Launch(tiling.pack(kernel.shape.data(rows, 1)), (x[:rows], bias), like)
+
+    subject = mutations.Subject(
+        kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, (launch(9), launch(2))
+    )
     laboratory = mutations.Laboratory(subject, tmp_path)
     assert not laboratory.findings
-    sample = laboratory.mutants[::2]
-    unnoticed = [str(mutant) for mutant in sample if not laboratory.is_found(mutant)]
-    assert len(unnoticed) <= len(sample) / 20, "\n".join(unnoticed)
+    unnoticed = [str(mutant) for mutant in laboratory.mutants[::2] if not laboratory.is_found(mutant)]
+    assert not unnoticed, "\n".join(unnoticed)

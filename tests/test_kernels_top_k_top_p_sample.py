@@ -262,3 +262,19 @@ def test_64_bit_indices():
     order = np.argsort(-logits, axis=1, kind="stable")
     for row, number in enumerate(k):
         assert survivors(result, row) == order[row, :number].tolist()
+
+
+@pytest.mark.parametrize("vocabulary", [9001, pytest.param(17000, marks=pytest.mark.long)])
+def test_long_rows_that_are_computed(vocabulary):
+    """The sum of weights goes over longer chunks than are computed at a time."""
+
+    def scaled(logits, temperature, k, p, q):
+        return ja.top_k_top_p_sample(logits / temperature[:, None], k, p, q).logits_select_idx
+
+    rng = np.random.default_rng(5)
+    logits, q = rng.normal(0, 3, (3, vocabulary)).astype(np.float32), rng.exponential(size=(3, vocabulary)).astype(np.float32)
+    temperature, p = np.array([0.5, 1, 2], np.float32), np.array([0.9, 0.8, 1], np.float32)
+    arguments = logits, temperature, np.array([50, 0, 0], np.int32), p, q
+    compiled = ja.compile(scaled, *arguments)
+    assert len(compiled.kernels) == 1
+    np.testing.assert_array_equal(compiled(*arguments), jax.jit(scaled)(*arguments))

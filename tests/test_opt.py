@@ -131,7 +131,7 @@ def command_line_error(words: str, message: str, at: str) -> str:
         ("f.mlir --quixotic", "unknown option '--quixotic'", "--quixotic"),
         ("f.mlir --csx", "unknown option '--csx'; did you mean --cse?", "--csx"),
         ("--lower-to-tyle", "unknown option '--lower-to-tyle'; did you mean --lower-to-tile?", "--lower"),
-        ("--remove-dead-ops=x=1", "pass 'remove-dead-ops' has no option 'x' (options: it has none)", "--remove"),
+        ("--fold-transposes=x=1", "pass 'fold-transposes' has no option 'x' (options: it has none)", "--fold"),
         ("--canonicalize=x=1", "pass 'canonicalize': no such option x", "--canon"),
         ("--cse --pass-pipeline=cse", "a pass and --pass-pipeline cannot be given together", "--cse"),
         ("f.mlir -o no/such/dir", "cannot write output file 'no/such/dir': No such file or directory", "no/such"),

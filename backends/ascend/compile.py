@@ -63,7 +63,10 @@ def _graph_stages(prefix: str) -> dict[str, str]:
 def _kernel_stages(target: str, candidate: int, plugin_passes: Sequence[str]) -> dict[str, str]:
     on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in ("tile", "ascendc"))
     return {
-        "tile": f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}pipeline-loads{{target={target}}}",
+        "tile": (
+            f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}remove-dead-ops{{merge=false}},"
+            f"pipeline-loads{{target={target}}}"
+        ),
         "ascendc": (
             f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
             f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}"

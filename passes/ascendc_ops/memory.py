@@ -21,7 +21,7 @@ def load(low: Lowering, op: ir.Operation) -> None:
     length, element = length_of(view.value), element_of(view.value)
     dst = low.result(op)
     offset, count = _in_lanes(low, view, view.source)
-    full = is_at_least(count, length)
+    full = is_at_least(count, length, at=view.operation)
     pad = view.pad
     if pad is not None and not full and buffer_bytes(dst) > _BLOCK:
         _fill_if_short(low, dst, count, length, element, pad)
@@ -78,14 +78,14 @@ def load_rows(low: Lowering, op: ir.Operation) -> None:
     width = element_bytes_of(dst)
     if view.row_length == view.pitch == view.gm_pitch:
         count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
-        if pad is not None and not is_at_least(view.rows, rows):
+        if pad is not None and not is_at_least(view.rows, rows, at=view.operation):
             _fill_if_short(low, dst, view.rows, rows, element, pad)
         low.emit("CopyIn", dst, view.source, view.offset, count)
         return
     filled_blocks = -(-view.row_length * width // _BLOCK) * _BLOCK < view.pitch * width
     if pad is not None and filled_blocks:
         low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
-    elif pad is not None and not is_at_least(view.rows, rows):
+    elif pad is not None and not is_at_least(view.rows, rows, at=view.operation):
         _fill_if_short(low, dst, view.rows, rows, element, pad)
     padding = None if pad is None or view.row_length * width % _BLOCK == 0 else ir.FloatAttr.get(low.b.f32_type, pad)
     low.emit("CopyInRows", dst, view.source, view.offset, view.rows, **_layout(view), pad=padding)

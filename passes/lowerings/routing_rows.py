@@ -73,8 +73,8 @@ class Kept:
       lane: in the block.
       count: how many they are.
       units: how many groups of tokens they are from; or, where rows are made for every pair, of pairs of a token.
-      group: the number of each such group.
-      start: which pair is the first one of each group; one entry more than there are groups.
+      group: the number of each such group; None where a block is one.
+      start: which pair is the first one of each group, one entry more than there are groups; None where a block is one.
       token: of each pair, counted from the first one of the block; None where a group has only one.
       expert: of each pair; None where nothing depends on it.
     """
@@ -83,8 +83,8 @@ class Kept:
     lane: ir.Value
     count: ir.Value
     units: ir.Value
-    group: ir.Value
-    start: ir.Value
+    group: ir.Value | None
+    start: ir.Value | None
     token: ir.Value | None
     expert: ir.Value | None
 
@@ -109,6 +109,8 @@ class PairRows:
             return t.to_i32(b.op(arith.mulf, of, t.splat(1 / lanes, of), name=name), name)
 
         self.token = share(half, shape.slots, "token_of_lane")
+        if self.is_one:
+            return
         if self.groups == 1:
             self.group = self.token if batch == 1 else share(half, shape.slots * batch, "group_of_lane")
         elif shape.slots % pairs == 0:
@@ -130,6 +132,9 @@ class PairRows:
         lanes, _ = t.compress(self.lane, mask, "kept_lanes", readable=True)
         token = t.compress(self.token, mask, "kept_tokens")[0] if self.batch > 1 else None
         experts = t.compress(t.to_i32(expert, "expert_number"), mask, "kept_experts")[0] if self.pairs else None
+        if self.is_one:
+            units = t.smaller(count, b.index(1), "units")
+            return Kept(places, lanes, count, units, None, None, token, experts)
         group, _ = t.compress(self.group, mask, "kept_groups", readable=True)
         # Behind the last pair there is another group.
         is_pair = b.cmpf("OLT", self.number, b.splat(t.f32_of(count, "kept"), self.shape.lanes), "is_kept")
@@ -279,7 +284,7 @@ class PairRows:
         if rows.by == "all":
             row = b.index(0)
         else:
-            row = t.index_at(kept.group, unit, "unit")
+            row = b.index(0) if self.is_one else t.index_at(kept.group, unit, "unit")
             if self.groups > 1:
                 row = b.op(arith.divsi, row, b.index(self.groups), name="token_of_block")
             row = self.first_of(row, first_token) if self.batch > 1 else t.plus(first_token, row, "token")
@@ -318,11 +323,14 @@ class PairRows:
     def write(self, kept: Kept, number, first_token, outputs: Sequence, part, also) -> None:
         """Writes tiles, of a row for each token or pair of the unit, for all pairs of it."""
         b, t = self.b, self.t
-        first = t.index_at(kept.start, number, "first_pair")
-        end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
+        first, end = b.index(0), kept.count
+        if not self.is_one:
+            first = t.index_at(kept.start, number, "first_pair")
+            end = t.index_at(kept.start, b.op(arith.addi, number, b.index(1), name="next_unit"), "end_pair")
         start = first if self.pairs > 1 else None
         if self.batch > 1:
-            start = self.first_of(t.index_at(kept.group, number, "group"), first_token)
+            group = b.index(0) if self.is_one else t.index_at(kept.group, number, "group")
+            start = self.first_of(group, first_token)
             start = b.op(arith.subi, start, first_token, name="first_of_block")
         b.for_(
             first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, part, also),

@@ -161,19 +161,23 @@ class Group(Alone):
     def all_lists(self, which: int, number: ir.Value, slot: int, fact: int, skip: ir.Value) -> tuple[Listed, ir.Value]:
         t, b = self.t, self.b
         facts, own = self._facts(slot), self.places[which]
+        lanes = min(LIST_TILE, self.length)
 
         def append(part, total, before):
             here = t.index_of(self._fact(facts, part, fact), "here")
             source = self._given(t.plus(self.meeting.first, part), which)
 
-            def copy(place):
-                count = t.smaller(t.minus(copied, place), b.index(LIST_TILE), "count")
-                piece = t.load(self.given, t.plus(source, place), count, LIST_TILE, "piece")
+            def copy(place, count):
+                piece = t.load(self.given, t.plus(source, place), count, lanes, "piece")
                 t.store(piece, self.memory, t.plus(own, t.plus(total, place)), count)
                 return []
 
             copied = b.select(skip, t.zero, here, "copied")
-            b.for_(t.zero, copied, b.index(LIST_TILE), [], copy, induction="place")
+            if self.length <= lanes:
+                b.if_(b.cmpi("sgt", copied, t.zero, "any"), [], lambda: copy(t.zero, copied))
+            else:
+                left = lambda place: t.smaller(t.minus(copied, place), b.index(lanes), "count")
+                b.for_(t.zero, copied, b.index(lanes), [], lambda at: copy(at, left(at)), induction="place")
             is_before = b.cmpi("slt", part, self.part, "is_before")
             return [t.plus(total, here, "number"), b.select(is_before, t.plus(before, here), before, "before")]
 

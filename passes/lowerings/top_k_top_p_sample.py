@@ -161,28 +161,27 @@ class _Sampler:
     def one_row(self, number: ir.Value) -> list[ir.Value]:
         b = self.b
         row = self.enter(number)
-        if self.is_short:
-            chosen, last, place = b.if_(
-                row.in_order, _CHOICE, lambda: self.short_row(row), lambda: self.as_it_is(row),
-                types=self.choice_types(), about="The row in descending order, or as it is.",
-            )  # fmt: skip
-        else:
-            chosen, last, place = self.long_row(row)
-        self.finish(row, chosen, last, place, self.chunks(self.chunk))
+
+        def in_order():
+            chosen, last, place = self.short_row(row) if self.is_short else self.long_row(row)
+            self.write_logits(self.chunks(self.chunk), last, place)
+            return [chosen]
+
+        (chosen,) = b.if_(
+            row.in_order, ["chosen"], in_order, lambda: self.as_it_is(row), types=[b.i32_type],
+            about="The row in descending order, or as it is.",
+        )  # fmt: skip
+        self.write_choice(row, chosen)
         return []
 
-    def finish(self, row: Row, chosen, last, place, chunks: RowChunks) -> None:
-        """Writes the choice, and the logits of survivors in a stretch of the row."""
+    def write_choice(self, row: Row, chosen: ir.Value) -> None:
         if not self.op.is_need_sample_result:
             self.results.choose(chosen, row.row)
-        if not self.op.is_need_logits:
-            return
 
-        def write():
+    def write_logits(self, chunks: RowChunks, last: ir.Value, place: ir.Value) -> None:
+        """Writes the logits of survivors in a stretch of a row in descending order."""
+        if self.op.is_need_logits:
             self.results.write_leading_logits(chunks, last, place)
-            return []
-
-        self.b.if_(row.in_order, [], write)
 
     def choice_types(self) -> list[ir.Type]:
         return [self.b.i32_type, self.b.f32_type, self.b.f32_type]
@@ -292,7 +291,7 @@ class _Sampler:
     # -- rows as they are ---------------------------------------------------------------------------------------
 
     def as_it_is(self, row: Row) -> list[ir.Value]:
-        """A row in which nothing sorts: survivors in order of index."""
+        """A row in which nothing sorts: survivors in order of index. Returns the chosen index."""
         t, b = self.t, self.b
         maximum, mass = self.probabilities.mass()
         bound = self.probabilities.least(row.m, maximum, mass)
@@ -300,8 +299,8 @@ class _Sampler:
             return self.all_of_it(maximum, mass)
         cuts = t.both(row.use_m, b.cmpf("OEQ", bound, bound), "cuts")
         return b.if_(
-            cuts, _CHOICE, lambda: self.what_reaches(bound, maximum, mass),
-            lambda: self.all_of_it(maximum, mass), types=self.choice_types(),
+            cuts, ["chosen"], lambda: self.what_reaches(bound, maximum, mass),
+            lambda: self.all_of_it(maximum, mass), types=[b.i32_type],
         )  # fmt: skip
 
     def all_of_it(self, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
@@ -316,7 +315,7 @@ class _Sampler:
 
         carried = list(zip(Choice.NAMES, self.results.nothing_chosen().parts()))
         _, chosen = self.chunks(self.chunk).each(carried, body, "All elements, in order of index.")
-        return [chosen, b.f32(0.0), b.f32(0.0)]
+        return [chosen]
 
     def what_reaches(self, bound: ir.Value, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
         """What min-p leaves, packed."""
@@ -345,7 +344,7 @@ class _Sampler:
         carried += [("rank", t.zero), *zip(Choice.NAMES, self.results.nothing_chosen().parts())]
         _, _, rank, _, chosen = chunks.each(carried, body, "What min-p leaves, in order of index.")
         self.results.fill_up(rank)
-        return [chosen, b.f32(0.0), b.f32(0.0)]
+        return [chosen]
 
     def indices(self, places: ir.Value, column: ir.Value) -> ir.Value:
         """Positions in the row of places in a chunk."""
@@ -361,18 +360,15 @@ class _Sampler:
             return self.by_size(row, lambda size: self.decide_pairs(row, self.leading(size, t.zero, self.length, row)))
 
         if self.first_suffices:
-            return b.if_(row.in_order, _CHOICE, listed, lambda: self.as_it_is(row), types=self.choice_types())
+            return listed()
 
         def from_nucleus():
             found = self.nucleus.survivors(row, chunks, self.wide_chunks(), t.zero, 1)
             self.results.fill_up(t.index_of(found.number))
             return [found.chosen, found.last, found.place]
 
-        other = lambda: b.if_(
-            row.in_order, _CHOICE, from_nucleus, lambda: self.as_it_is(row), types=self.choice_types(),
-            about="The nucleus of the whole row, or the row as it is.",
-        )  # fmt: skip
-        return b.if_(row.is_listed, _CHOICE, listed, other, types=self.choice_types(), about="A list, or all of the row.")
+        about = "A list, or the nucleus of the whole row."
+        return b.if_(row.is_listed, _CHOICE, listed, from_nucleus, types=self.choice_types(), about=about)
 
     def by_size(self, row: Row, build) -> list[ir.Value]:
         """A short list where it is long enough."""
@@ -422,9 +418,8 @@ class _Sampler:
             return []
 
         def whole():
-            chosen, _, _ = self.as_it_is(row)
-            if not self.op.is_need_sample_result:
-                self.results.choose(chosen, row.row)
+            (chosen,) = self.as_it_is(row)
+            self.write_choice(row, chosen)
             return []
 
         self.results.is_writer = None
@@ -450,7 +445,8 @@ class _Sampler:
                 chosen, last, place = listed()
             else:
                 chosen, last, place = b.if_(row.is_listed, _CHOICE, listed, of_bands, types=self.choice_types())
-            self.finish(row, chosen, last, place, chunks)
+            self.write_choice(row, chosen)
+            self.write_logits(chunks, last, place)
             return []
 
         takes_part = active if self.op.is_need_logits else t.both(active, is_first)

@@ -224,3 +224,49 @@ module @isolated {
     return %inner : i32
   }
 }
+
+// A branch keeps the results that are used, with their names, and what else it does.
+// CHECK-LABEL: func.func @branch_with_unused_results(
+// CHECK:         %[[Y:.*]] = scf.if %{{.*}} -> (f32) {
+// CHECK-NEXT:      "tile.store"
+// CHECK-NEXT:      scf.yield %{{.*}} : f32
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[B:.*]] = arith.mulf
+// CHECK-NEXT:      scf.yield %[[B]] : f32
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[Y]] : f32
+func.func @branch_with_unused_results(
+    %c: i1, %a: f32, %t: tensor<64xf32>, %out: memref<?xf32, "gm">, %n: index) -> f32 {
+  %x, %y, %z = scf.if %c -> (f32, f32, index) {
+    %sum = arith.addf %a, %a : f32
+    "tile.store"(%t, %out, %n, %n) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+    scf.yield %sum, %a, %n : f32, f32, index
+  } else {
+    %product = arith.mulf %a, %a : f32
+    %twice = arith.addi %n, %n : index
+    scf.yield %a, %product, %twice : f32, f32, index
+  }
+  return %y : f32
+}
+
+// A branch inside another one, whose results only the outer one's unused results take.
+// CHECK-LABEL: func.func @branches_with_unused_results(
+// CHECK:         scf.if %{{.*}} {
+// CHECK-NEXT:      "tile.store"
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return
+func.func @branches_with_unused_results(%c: i1, %a: f32, %t: tensor<64xf32>, %out: memref<?xf32, "gm">, %n: index) {
+  %x = scf.if %c -> (f32) {
+    %inner = scf.if %c -> (f32) {
+      %sum = arith.addf %a, %a : f32
+      scf.yield %sum : f32
+    } else {
+      scf.yield %a : f32
+    }
+    "tile.store"(%t, %out, %n, %n) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+    scf.yield %inner : f32
+  } else {
+    scf.yield %a : f32
+  }
+  return
+}

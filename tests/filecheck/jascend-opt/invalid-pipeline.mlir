@@ -6,8 +6,8 @@
 // RUN: not jascend-opt %s --pass-pipeline='builtin.module(canonicalise)' 2>&1 | FileCheck %s --check-prefix=UPSTREAM
 // UPSTREAM: <pass-pipeline>:1:16: error: no pass is called 'canonicalise'; did you mean 'canonicalize'?
 
-// RUN: not jascend-opt %s --pass-pipeline='builtin.module(remove-dead-ops{depth=3})' 2>&1 | FileCheck %s --check-prefix=OPTION
-// OPTION: <pass-pipeline>:1:16: error: pass 'remove-dead-ops' has no option 'depth' (options: it has none)
+// RUN: not jascend-opt %s --pass-pipeline='builtin.module(fold-transposes{depth=3})' 2>&1 | FileCheck %s --check-prefix=OPTION
+// OPTION: <pass-pipeline>:1:16: error: pass 'fold-transposes' has no option 'depth' (options: it has none)
 
 // RUN: not jascend-opt %s --pass-pipeline='builtin.module(canonicalize{depth=3})' 2>&1 | FileCheck %s --check-prefix=UPOPTION
 // UPOPTION: <pass-pipeline>:1:16: error: pass 'canonicalize': no such option depth
