@@ -18,6 +18,7 @@ from mlir import ir
 from jascend.backends.ascend.targets import costs
 from jascend.backends.ascend.targets import target as target_of
 
+from .lowerings.apply_top_k_top_p import SHORT_ROW
 from .lowerings.producers import inputs, unsupported_reason, width_of
 
 _ROWS = 64  # where the number is not known
@@ -43,6 +44,7 @@ _WORK = {
     "ascend.sort": _Work(6, 300, 5_000, True),
     "ascend.top_k_top_p_sample": _Work(3, 36, 2_000, True),
 }
+_WORK_ON_SHORT_ROWS = {"ascend.filter_sample": _Work(1, 36, 5_000)}  # sorted whole, as the filter's
 
 
 def microseconds(module: ir.Module, target: str) -> float:
@@ -61,10 +63,13 @@ def microseconds(module: ir.Module, target: str) -> float:
 
 
 def _seconds(op: ir.Operation, target: str) -> float:
-    facts, cores, work = costs(target), target_of(target).vector_cores, _WORK.get(op.name, _Work())
+    facts, cores = costs(target), target_of(target).vector_cores
     shape = ir.RankedTensorType(op.operands[0].type)
     sizes = [_ROWS if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
+    work = _WORK.get(op.name, _Work())
+    if length <= SHORT_ROW:
+        work = _WORK_ON_SHORT_ROWS.get(op.name, work)
     parts = 1
     if work.splits and rows:
         parts = min(_MOST_PARTS, cores // rows, -(-length // _LEAST_PART))
