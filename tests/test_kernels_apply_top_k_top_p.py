@@ -174,7 +174,7 @@ def sampler(logits, temperature, bias, p, k):
     return ja.apply_top_k_top_p(jnp.maximum(scaled, -50.0), p, k)
 
 
-@pytest.mark.parametrize("vocabulary", [4096, 5000])
+@pytest.mark.parametrize("vocabulary", [4096, pytest.param(5000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_producers_are_computed_inside(dtype, vocabulary):
     """A bias by column, a temperature by row, a clamp by a constant: all in one kernel. XLA keeps the intermediate values

@@ -194,7 +194,9 @@ def on_tiles(parts, *shape):
         return context, run_pipeline(ir.Module.parse(kernel), f"lower-to-tile{{parts={parts}}}")
 
 
-@pytest.mark.parametrize(("length", "parts"), [(64, 1), (1100, 1), (1100, 2), (5000, 3)])
+@pytest.mark.parametrize(("length", "parts"), [
+    (64, 1), (1100, 1), (1100, 2), pytest.param(5000, 3, marks=pytest.mark.long),
+])  # fmt: skip
 def test_special_values_on_tiles(length, parts):
     logits, q, p, k = special(length)
     context, module = on_tiles(parts, *logits.shape, "f32", True, True, "0.0", "i32")

@@ -63,8 +63,13 @@ def same(actual, expected):
     np.testing.assert_array_equal(actual.view(width)[~nan], expected.view(width)[~nan])
 
 
-@pytest.mark.parametrize("element", DTYPES)
-@pytest.mark.parametrize(("length", "splits"), [(1025, (1,)), (5000, (1, 3)), (9001, (1, 2, 5))])
+@pytest.mark.parametrize(("element", "length", "splits"), [
+    ("f32", 1025, (1,)), ("f16", 5000, (1, 3)), ("bf16", 9001, (1, 2, 5)),
+    *(pytest.param(element, length, splits, marks=pytest.mark.long) for element, length, splits in [
+        ("f32", 5000, (1, 3)), ("f32", 9001, (1, 2, 5)), ("f16", 1025, (1,)), ("f16", 9001, (1, 2, 5)),
+        ("bf16", 1025, (1,)), ("bf16", 5000, (1, 3)),
+    ]),
+])  # fmt: skip
 def test_small_k_over_any_split(element, length, splits):
     rng = np.random.default_rng(length)
     logits = np.stack(rows(rng, length)).astype(DTYPES[element])
@@ -75,7 +80,7 @@ def test_small_k_over_any_split(element, length, splits):
         same(run(logits, p, k, parts), expected)
 
 
-@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("element", ["f32", *(pytest.param(e, marks=pytest.mark.long) for e in ("f16", "bf16"))])
 @pytest.mark.parametrize(("has_p", "has_k"), [(True, False), (False, True), (True, True)], ids=["p", "k", "both"])
 def test_any_k_by_search(element, has_p, has_k):
     """Rows long enough for a sample, lists longer than a tile."""

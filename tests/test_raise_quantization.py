@@ -114,7 +114,9 @@ def plainly(fn, args):
         return jax.tree.leaves(fn(*args))
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32], ids=["bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "dtype", [ml_dtypes.bfloat16, pytest.param(np.float32, marks=pytest.mark.long)], ids=["bfloat16", "float32"]
+)
 @pytest.mark.parametrize("fn", FORMS, ids=lambda fn: fn.__name__)
 def test_quantized(fn, dtype):
     """Bit for bit."""
