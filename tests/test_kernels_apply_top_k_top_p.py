@@ -98,8 +98,8 @@ def test_rows_that_cores_search_together():
     logits = logits.astype(np.float32)
     p = np.array([0.9, 0.9, 0.5, 0.99, 0.9, 0.6, 0.9, 0.5], np.float32)
     k = np.array([3000, 9001, 5000, 4000, 3000, 1000, 200, 0], np.int32)
-    for given in ({"p": p, "k": k}, {"p": p}):
-        assert_same(run(logits, **given), np.asarray(ja.apply_top_k_top_p(logits, **given)))
+    for arguments in ({"p": p, "k": k}, {"p": p}):
+        assert_same(run(logits, **arguments), np.asarray(ja.apply_top_k_top_p(logits, **arguments)))
 
 
 _SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, 2.5, 2.5, -300.0, float("inf"), float("-inf"), float("nan")]

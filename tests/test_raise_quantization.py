@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
-from raising import raised, refused
+from raising import raised
 
 import jascend as ja
 from jascend.platform import limits_of

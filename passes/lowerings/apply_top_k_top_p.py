@@ -28,14 +28,14 @@ from ..builder import tile_type, up
 from .candidates import LISTED, Candidates, Largest
 from .filter_bounds import SAMPLE
 from .filter_list import ListNucleus
-from .filter_search import GIVEN, MAX_VOCABULARY, NUCLEUS, STRETCH, ThresholdSearch
+from .filter_search import GIVEN, NUCLEUS, STRETCH, ThresholdSearch
 from .keys import Keys
 from .lowering import lowering
 from .meeting import FACTS, Meeting
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .row_cores import UNIT, Alone, Group
-from .rows import each_round, each_row
+from .rows import each_round, each_row, length_refusal
 from .site import Candidate, Site
 
 SUMMARY = (
@@ -59,10 +59,7 @@ _SEARCHES = 3  # which of a core's facts says that its row is searched
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
     """Why no kernel is generated for an op; None if one is."""
-    logits = ir.RankedTensorType(op.logits.type)
-    if logits.is_dynamic_dim(1) or not 0 < logits.get_dim_size(1) <= MAX_VOCABULARY:
-        return f"is generated for a fixed row length of 1 to {MAX_VOCABULARY}"
-    return None
+    return length_refusal(op.logits)
 
 
 @lowering("ascend.apply_top_k_top_p", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
@@ -205,7 +202,7 @@ class Filter:
 
     def row(self, row: ir.Value) -> list[ir.Value]:
         """A row that this core has to itself."""
-        b, plan = self.b, self.plan
+        plan = self.plan
         k, p = self.enter(row)
         if plan.short:
             self.short_row(self.whole_row(plan.chunk), k, p)

@@ -25,13 +25,12 @@ from ..builder import tile_type, up
 from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF
-from .rows import each_row
+from .rows import each_row, length_refusal
 from .site import Candidate, Site
 
 SUMMARY = "Keeps the end of every sorted row that top-k and top-p leave, in vocabulary order; -inf elsewhere."
 CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False), Candidate(2048, load_ahead=False), Candidate(1024, load_ahead=False))
 
-MAX_VOCABULARY = 1 << 20
 
 _UNIT = 1024  # places of one sum of weights: fixed by the numerics
 _SHORT = 256  # elements of an end that are set one by one
@@ -43,10 +42,7 @@ _AT = ("row", "col")
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
     """Why no kernel is generated for an op; None if one is."""
-    x = ir.RankedTensorType(op.sorted_value.type)
-    if x.is_dynamic_dim(1) or not 0 < x.get_dim_size(1) <= MAX_VOCABULARY:
-        return f"is generated for a fixed row length of 1 to {MAX_VOCABULARY}"
-    return None
+    return length_refusal(op.sorted_value)
 
 
 @lowering("ascend.apply_top_k_top_p_with_sorted", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)

@@ -136,7 +136,7 @@ class Descending:
         return [b.splat(value, BATCH.gathered, "values"), indices, number, t.zero]
 
     def _gather(self, chunks: RowChunks, low: ir.Value, high: ir.Value) -> list[ir.Value]:
-        t, b = self.t, self.b
+        t = self.t
 
         def belongs(chunk):
             # Unordered: there is no bound above the first batch.

@@ -26,11 +26,11 @@ from jascend.backends.ascend.targets import Target
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
 from .candidates import LISTED, count_of, maximum_of
-from .filter_search import MAX_VOCABULARY
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
+from .rows import MAX_ROW
 from .site import Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
@@ -243,7 +243,7 @@ class _FilterSample(Filter):
 
         carried = [("ties_left", removed), ("last_removed", b.f32(-1.0))]
         left, place = chunks.each(carried, body, "The last one of the ties that go.")
-        return b.select(b.cmpf("OGT", left, b.f32(0.0)), b.f32(MAX_VOCABULARY), place, "last_removed")  # all go
+        return b.select(b.cmpf("OGT", left, b.f32(0.0)), b.f32(MAX_ROW), place, "last_removed")  # all go
 
     def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
         t, b, lanes = self.t, self.b, length_of(chunk.x)

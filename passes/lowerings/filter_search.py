@@ -35,8 +35,6 @@ from .row_chunks import NEG_INF, Chunk, RowChunks, length_of
 from .row_cores import OWN, UNIT, Alone
 from .threshold_lists import Listed, ThresholdLists, Weight
 
-MAX_VOCABULARY = 1 << 20
-
 _LEAST = 1.0e-30  # weight
 _LOWEST = -3.4028234e38  # of what weighs anything
 _UNDERFLOW = -87.33654  # the exponential of less is 0
@@ -238,7 +236,7 @@ class ThresholdSearch:
     def nucleus(self, row: Stretches, floor: ir.Value | None, p: ir.Value, found: list[ir.Value]) -> list[ir.Value]:
         """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it
         (f32)."""
-        t, b = self.t, self.b
+        b = self.b
         reference, total, *stretch, number, maximum = found
         rest, active, keeps_all = self._wanted(p, total)
 

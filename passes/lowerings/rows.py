@@ -10,6 +10,16 @@ from mlir.dialects import arith
 from .ops import Ops
 from .site import Site
 
+MAX_ROW = 1 << 20  # elements
+
+
+def length_refusal(x: ir.Value) -> str | None:
+    """Why no kernel is generated for rows of such a length; None if one is."""
+    rows = ir.RankedTensorType(x.type)
+    if rows.is_dynamic_dim(1) or not 0 < rows.get_dim_size(1) <= MAX_ROW:
+        return f"is generated for a fixed row length of 1 to {MAX_ROW}"
+    return None
+
 
 def each_row(t: Ops, share, body: Callable[[ir.Value], Sequence[ir.Value]]) -> None:
     """Every row of a core's `share` (`tile.block_rows`)."""

@@ -25,12 +25,12 @@ from .keys import Keys
 from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
+from .rows import length_refusal
 from .site import Candidate, Site
 
 SUMMARY = "Sorts every row, stable, with the position each value came from."
 CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False))
 
-MAX_ROW = 1 << 20
 _LISTS = (64, 128, 256, 384, 512, 1024, 2048, 4096)
 
 
@@ -39,9 +39,7 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
     x = ir.RankedTensorType(op.x.type)
     if x.rank != 2:
         return f"is generated for rows of a matrix, not for rank {x.rank}"
-    if x.is_dynamic_dim(1) or not 0 < x.get_dim_size(1) <= MAX_ROW:
-        return f"is generated for a fixed row length of 1 to {MAX_ROW}"
-    return None
+    return length_refusal(op.x)
 
 
 @lowering("ascend.sort", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)

@@ -28,7 +28,7 @@ from .leading import LARGE, SMALL, Leading, Size
 from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
-from .rows import each_round, each_row
+from .rows import each_round, each_row, length_refusal
 from .sample_exchange import Exchange
 from .sample_nucleus import Nucleus
 from .sample_probabilities import Probabilities
@@ -41,7 +41,6 @@ CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False))
 _LISTED_BYTES = 16 << 10  # of a chunk in the search for the first elements
 _RESIDENT = 2  # as many chunks stay in the unified buffer
 
-MAX_VOCABULARY = 1 << 20
 SHORT_ROW = 1024
 MAX_K = 1024
 _SORTED_LANES = (64, 128, 256, 384, 512, 1024)
@@ -50,10 +49,7 @@ _CHOICE = ("chosen", "last", "place")
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
     """Why no kernel is generated for an op; None if one is."""
-    logits = ir.RankedTensorType(op.logits.type)
-    if logits.is_dynamic_dim(1) or not 0 < logits.get_dim_size(1) <= MAX_VOCABULARY:
-        return f"is generated for a fixed row length of 1 to {MAX_VOCABULARY}"
-    return None
+    return length_refusal(op.logits)
 
 
 @lowering("ascend.top_k_top_p_sample", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES)
@@ -304,7 +300,6 @@ class _Sampler:
         )  # fmt: skip
 
     def all_of_it(self, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
-        b = self.b
 
         def body(chunk: Chunk, best, chosen):
             probability = self.probabilities.of(chunk.x, maximum, mass)
