@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jascend as ja
+from jascend.passes import lower_to_tile  # noqa: F401, registers ours
 from jascend.passes.lowerings import lowering
 
 
