@@ -35,14 +35,14 @@ class Cases(list):
         expected = np.ascontiguousarray(expected)
         self.append(Case(name, body, [np.ascontiguousarray(x) for x in inputs], expected, before, **kw))
 
-    def libraries(self, directory):
-        """`library(target)`: the cases of a product, built when first asked for."""
+    def libraries(self, directory, more=""):
+        """`library(target)`: the cases of a product and `more` kernels, built when first asked for."""
         made = {}
 
         def library(target):
             if target not in made:
                 text = "".join(kernel(c) for c in self if c.target == target)
-                made[target] = build(directory, text, target, name=target)
+                made[target] = build(directory, text + more, target, name=target)
             return made[target]
 
         return library

@@ -13,6 +13,7 @@
 #include "twin/utilities.h"
 #include "twin/pipe.h"
 #include "twin/copy.h"
+#include "twin/copy_nd.h"
 #include "twin/lanes.h"
 #include "twin/arith.h"
 #include "twin/flexible.h"

@@ -132,14 +132,83 @@ inline void CheckBlockCount(Call& call, uint32_t blocks) {
   if (blocks > 4095) call.Problem(false, "copy-limit", "blockCount is %u, the limit is 4095", blocks);
 }
 
+// Strides in the units of DataCopyExtParams: bytes in GM, 32-byte blocks in UB. In compact mode that of UB says nothing.
 template <typename T>
-inline void CheckPadLimits(Call& call, const AscendC::DataCopyExtParams& params) {
+inline void CheckPadLimits(Call& call, const AscendC::DataCopyExtParams& params, bool in, bool compact) {
   CheckBlockCount(call, params.blockCount);
   if (params.blockLen > 2097151)
     call.Problem(false, "copy-limit", "blockLen is %u bytes, the limit is 2097151", params.blockLen);
   if (params.blockLen % sizeof(T))
     call.Problem(false, "copy-limit", "blockLen is %u bytes, not a multiple of the element's %zu", params.blockLen,
                  sizeof(T));
+#if __NPU_ARCH__ == 3510
+  const int64_t gm = in ? params.srcStride : params.dstStride, ub = in ? params.dstStride : params.srcStride;
+  const int64_t least = in ? -int64_t(params.blockLen) : 0;
+  if (gm < least || gm >= 1ll << 40)
+    call.Problem(false, "copy-limit", "%s is %lld bytes in GM, it must be from %lld to 2^40 - 1",
+                 in ? "srcStride" : "dstStride", (long long)gm, (long long)least);
+  if (!compact && (ub < 0 || ub > 65535))
+    call.Problem(false, "copy-limit", "%s is %lld blocks in UB, it must be from 0 to 65535",
+                 in ? "dstStride" : "srcStride", (long long)ub);
+#endif
+}
+
+template <typename T, bool compact>
+TWIN_OUTLINE void PadIn(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor<T>& src,
+                        const AscendC::DataCopyExtParams& params, const AscendC::DataCopyPadExtParams<T>& pad,
+                        Site site) {
+  Call call("DataCopyPad", PIPE_MTE2, site);
+  if (params.blockCount == 0 || params.blockLen == 0) return;
+  const View to = dst.View(), from = src.View();
+  const uint64_t left = compact ? 0 : pad.leftPadding * sizeof(T), right = compact ? 0 : pad.rightPadding * sizeof(T);
+  const uint64_t row = compact ? params.blockLen : RoundUp(left + params.blockLen + right, 32);
+  const uint64_t whole = uint64_t(params.blockCount) * params.blockLen;  // of compact blocks
+  const int64_t fromStep = int64_t(params.blockLen) + int64_t(params.srcStride);
+  const int64_t toStep = int64_t(row) + (compact ? 0 : int64_t(params.dstStride) * 32);
+  CheckPadLimits<T>(call, params, true, compact);
+  if (left > 32 || right > 32)
+    call.Problem(true, "copy-limit", "paddings are %llu and %llu bytes, the limit is 32", (unsigned long long)left,
+                 (unsigned long long)right);
+  if constexpr (sizeof(T) == 8) {
+    if (pad.isPad && BitCast<uint64_t>(pad.paddingValue) != 0)
+      call.Problem(false, "copy-limit", "the padding value of a 64-bit type can only be 0");
+  }
+  const LoopMode loops = LoopsOf(call.core, kFromGm);
+  Touch(call, kFromGm, from, to, {params.blockCount, params.blockLen, row, fromStep, toStep});
+  if (compact)
+    EachCopy(loops, [&](uint64_t, uint64_t at) { call.Extend(to.address + at + whole, RoundUp(whole, 32) - whole); });
+  if (!call.Issue()) return;
+  const bool padded = left + right != 0;
+  // No page says what fills up a compact copy without isPad where SetPadValue was called.
+  const bool undefined = !pad.isPad && (compact ? padValue.set : padded && !padValue.set);
+  auto fillUp = [&](uint64_t at, uint64_t bytes, const uint8_t* block) {
+    if (undefined) return call.Undefined(at, bytes);
+    T fill = pad.paddingValue;
+    if (!pad.isPad) std::memcpy(&fill, padded ? reinterpret_cast<const uint8_t*>(&padValue.bits) : block, sizeof(T));
+    for (uint64_t b = 0; b + sizeof(T) <= bytes; b += sizeof(T)) std::memcpy(call.core.ub + at + b, &fill, sizeof(T));
+  };
+  EachCopy(loops, [&](uint64_t fromAt, uint64_t toAt) {
+    for (uint32_t i = 0; i < params.blockCount; ++i) {
+      const uint64_t at = to.address + toAt + uint64_t(int64_t(i) * toStep), end = at + left + params.blockLen;
+      const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + fromAt + uint64_t(int64_t(i) * fromStep));
+      std::memcpy(call.core.ub + at + left, in, params.blockLen);
+      fillUp(at, left, in);
+      if (!compact) fillUp(end, row - left - params.blockLen, in);
+      else if (i + 1 == params.blockCount) fillUp(end, RoundUp(whole, 32) - whole, in);
+    }
+  });
+}
+
+template <typename T, bool compact>
+TWIN_OUTLINE void PadOut(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
+                         const AscendC::DataCopyExtParams& params, Site site) {
+  Call call("DataCopyPad", PIPE_MTE3, site);
+  if (params.blockCount == 0 || params.blockLen == 0) return;
+  CheckPadLimits<T>(call, params, false, compact);
+  const int64_t step = compact ? params.blockLen : RoundUp(params.blockLen, 32) + int64_t(params.srcStride) * 32;
+  CopyOut(call, src.View(), dst.View(),
+          {params.blockCount, params.blockLen, params.blockLen, step,
+           int64_t(params.blockLen) + int64_t(params.dstStride)});
 }
 
 }  // inline namespace
@@ -233,80 +302,51 @@ inline void SetPadValue(T paddingValue) {
   twin::padValue.set = true;
 }
 
+#if __NPU_ARCH__ == 3510
+#define TWIN_PAD_TEMPLATE template <typename T, PaddingMode mode = PaddingMode::Normal>
+#define TWIN_COMPACT (mode == PaddingMode::Compact)
+#else
+#define TWIN_PAD_TEMPLATE template <typename T>
+#define TWIN_COMPACT false
+#endif
+
 // GM to UB by the byte. Each block lands on a 32-byte boundary of UB, preceded and followed by the padding asked for
-// and filled up to 32 bytes. What fills it up is the padding value with isPad; without, the block's first element, if
-// no padding is asked for, and otherwise what SetPadValue set, or undefined bytes.
-template <typename T>
-TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
+// and filled up to 32 bytes; in compact mode (950) the blocks follow each other, and what fills up is behind the last
+// of them only. What fills up is the padding value with isPad; without, the block's first element, if no padding is
+// asked for, and otherwise what SetPadValue set, or undefined bytes.
+TWIN_PAD_TEMPLATE
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& params,
                         const DataCopyPadExtParams<T>& pad, twin::Site site = twin::Site::Here()) {
-  twin::Call call("DataCopyPad", PIPE_MTE2, site);
-  if (params.blockCount == 0 || params.blockLen == 0) return;
-  twin::View to = dst.View(), from = src.View();
-  uint64_t left = pad.leftPadding * sizeof(T), right = pad.rightPadding * sizeof(T);
-  uint64_t row = twin::RoundUp(left + params.blockLen + right, 32);
-  int64_t fromStep = int64_t(params.blockLen) + int64_t(params.srcStride);
-  int64_t toStep = int64_t(row) + int64_t(params.dstStride) * 32;
-  twin::CheckPadLimits<T>(call, params);
-  if (left > 32 || right > 32)
-    call.Problem(true, "copy-limit", "paddings are %llu and %llu bytes, the limit is 32", (unsigned long long)left,
-                 (unsigned long long)right);
-  if constexpr (sizeof(T) == 8) {
-    if (pad.isPad && twin::BitCast<uint64_t>(pad.paddingValue) != 0)
-      call.Problem(false, "copy-limit", "the padding value of a 64-bit type can only be 0");
-  }
-  twin::Touch(call, twin::kFromGm, from, to, {params.blockCount, params.blockLen, row, fromStep, toStep});
-  if (!call.Issue()) return;
-  twin::EachCopy(twin::LoopsOf(call.core, twin::kFromGm), [&](uint64_t fromAt, uint64_t toAt) {
-    for (uint32_t i = 0; i < params.blockCount; ++i) {
-      uint64_t at = to.address + toAt + uint64_t(int64_t(i) * toStep);
-      uint8_t* out = call.core.ub + at;
-      const uint8_t* in = reinterpret_cast<const uint8_t*>(from.address + fromAt + uint64_t(int64_t(i) * fromStep));
-      std::memcpy(out + left, in, params.blockLen);
-      uint64_t tail = left + params.blockLen;
-      const bool set = left + right != 0 && !pad.isPad && twin::padValue.set;
-      if (left + right != 0 && !pad.isPad && !set) {
-        call.Undefined(at, left);
-        call.Undefined(at + tail, row - tail);
-        continue;
-      }
-      T fill = pad.paddingValue;
-      if (set) std::memcpy(&fill, &twin::padValue.bits, sizeof(T));
-      else if (!pad.isPad) std::memcpy(&fill, in, sizeof(T));
-      for (uint64_t b = 0; b + sizeof(T) <= left; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
-      for (uint64_t b = tail; b + sizeof(T) <= row; b += sizeof(T)) std::memcpy(out + b, &fill, sizeof(T));
-    }
-  });
+  twin::PadIn<T, TWIN_COMPACT>(dst, src, params, pad, site);
 }
 
-// UB to GM by the byte: exactly blockLen bytes of each 32-byte aligned block.
-template <typename T>
-TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
+// UB to GM by the byte: exactly blockLen bytes of each block, which starts on 32 bytes of UB, or in compact mode where
+// the one before it ends.
+TWIN_PAD_TEMPLATE
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& params,
                         twin::Site site = twin::Site::Here()) {
-  twin::Call call("DataCopyPad", PIPE_MTE3, site);
-  if (params.blockCount == 0 || params.blockLen == 0) return;
-  twin::CheckPadLimits<T>(call, params);
-  twin::CopyOut(call, src.View(), dst.View(),
-                {params.blockCount, params.blockLen, params.blockLen,
-                 int64_t(twin::RoundUp(params.blockLen, 32)) + int64_t(params.srcStride) * 32,
-                 int64_t(params.blockLen) + int64_t(params.dstStride)});
+  twin::PadOut<T, TWIN_COMPACT>(dst, src, params, site);
 }
 
 // The older parameter structs, with byte lengths: strides of the GM side are bytes, of the UB side 32-byte blocks.
-template <typename T>
-TWIN_OUTLINE void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+TWIN_PAD_TEMPLATE
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
                         const DataCopyPadParams& pad, twin::Site site = twin::Site::Here()) {
   T value{};
   std::memcpy(&value, &pad.paddingValue, sizeof(T));
-  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
-              DataCopyPadExtParams<T>(pad.isPad, pad.leftPadding, pad.rightPadding, value), site);
+  twin::PadIn<T, TWIN_COMPACT>(
+      dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
+      DataCopyPadExtParams<T>(pad.isPad, pad.leftPadding, pad.rightPadding, value), site);
 }
 
-template <typename T>
-TWIN_OUTLINE void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+TWIN_PAD_TEMPLATE
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
                         twin::Site site = twin::Site::Here()) {
-  DataCopyPad(dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0),
-              site);
+  twin::PadOut<T, TWIN_COMPACT>(
+      dst, src, DataCopyExtParams(params.blockCount, params.blockLen, params.srcStride, params.dstStride, 0), site);
 }
+#undef TWIN_PAD_TEMPLATE
+#undef TWIN_COMPACT
 
 #if __NPU_ARCH__ == 3510
 // Copies of that direction repeat from here to ResetLoopModePara.

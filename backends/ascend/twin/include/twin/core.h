@@ -129,6 +129,7 @@ class TWIN_API Call {
   pipe_t pipe;
   Site site;
   uint32_t width = 0;  // bytes of the widest element, for the trace
+  bool throughNdCache = false;  // reads GM as copies of several dimensions do
 
  private:
   Operand operands_[kMaxOperands];
@@ -157,6 +158,7 @@ TWIN_API void CrossFlagWait(int id, Site site);
 TWIN_API void KeepMergeCounts(const Call& call, const uint16_t counts[4]);  // what the MrgSort just issued used,
 TWIN_API const uint16_t* MergeCounts(Site site);                            // and where the scalar unit reads it
 TWIN_API void CleanCache(uint64_t address, bool entire);       // DataCacheCleanAndInvalid
+TWIN_API void ForgetNdCache();                                 // NdDmaDci
 TWIN_API void CalledFrom(int line);  // around a call of one of the source's own functions that is followed; 0 after it
 TWIN_API void KernelInitialised();                             // InitSocState or a TPipe
 

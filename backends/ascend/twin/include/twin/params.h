@@ -113,6 +113,7 @@ struct DataCopyPadParams {
 };
 
 #if __NPU_ARCH__ == 3510
+enum class PaddingMode : uint8_t { Normal = 0, Compact };
 enum class DataCopyMVType : uint8_t { UB_TO_OUT = 0, OUT_TO_UB = 1 };
 
 // Two loops around a copy, loop1 the inner one; strides in bytes, from start to start.

@@ -276,7 +276,7 @@ struct Checker {
     uint32_t place = PlaceOf(s, call.api, call.pipe, call.site);
     Count(place, repeats);
     Instruction instruction{
-        call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe)};
+        call.api, call.pipe, call.site, ++s.sequence[call.pipe], place, &ClockAtIssue(s, call.pipe), call.throughNdCache};
     for (int pass = 0; pass < 2; ++pass)  // all reads before any write
       for (int k = 0; k < call.count_; ++k) {
         const Operand& o = call.operands_[k];

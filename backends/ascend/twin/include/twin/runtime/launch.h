@@ -402,6 +402,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   FindFlagsLeft(launch, options.check != 0, findings);
   FindBlockRaces(states, launch, findings);
   FindStaleStores(states, launch, findings);
+  FindStaleNdReads(states, launch, findings);
   bool readOnlyWritten = false;
   for (const Finding& f : findings) readOnlyWritten = readOnlyWritten || f.kind == "read-only";
   for (uint32_t i = 0; i < count && !readOnlyWritten; ++i) {

@@ -10,7 +10,7 @@
 // anything later is issued. That GatherMask gives the scalar unit a count orders nothing, as far as is documented.
 // Source: the API reference on in-core synchronisation; spec/ascendc.md 2.4.
 #pragma once
-#include "twin/runtime/state.h"
+#include "twin/runtime/nd_cache.h"
 
 namespace twin {
 inline namespace TWIN_ABI {
@@ -65,6 +65,7 @@ struct Instruction {
   Site site;
   uint32_t sequence, place;
   const Clock* clock;
+  bool throughNdCache;
 };
 
 inline bool Ordered(const Instruction& i, int pipe, uint32_t sequence, bool otherWrite) {
@@ -225,19 +226,21 @@ inline void OrderGm(State& s, const Instruction& i, size_t argument, uint64_t be
     Remember(s.gmReads[i.pipe][argument], begin, end, access);
   }
   TrackCache(s, i, a, begin, end, write);
+  const uint32_t since = TrackNdCache(s, i.api, i.site, i.place, a, begin, end, write, i.throughNdCache);
   // For races between blocks, adjacent accesses of one place are one.
   auto& log = s.blockAccesses[argument];
   if (!log.empty()) {
     BlockAccess& last = log.back();
     bool sameLine = !last.cached || begin % 64;  // stores through the cache are cleaned by the line
     if (last.write == write && last.atomic == atomic && last.epoch == s.epoch && last.until == kOpen && last.flag < 0 &&
-        last.place == i.place && last.end == begin && sameLine && !last.cleaned) {
+        last.place == i.place && last.end == begin && sameLine && !last.cleaned && last.since == since) {
       last.end = end;
       last.sequence = i.sequence;
       return;
     }
   }
   log.push_back({begin, end, s.epoch, i.place, i.sequence, write, atomic, write && i.pipe == PIPE_S});
+  log.back().since = since;
 }
 
 // ---- events ----

@@ -95,6 +95,7 @@ struct BlockAccess {
   uint32_t until = kOpen;  // the first epoch in which it is surely complete,
   int8_t flag = -1;        // or that of the meeting through this flag,
   uint32_t nth = 0;        // the nth time that this block sets it
+  uint32_t since = kOpen;  // of a copy of several dimensions: the epoch in which its cache read bytes of these (nd_cache.h)
 };
 
 // A 64-byte line of GM in the scalar unit's data cache.
@@ -102,6 +103,13 @@ struct CacheLine {
   uint32_t place;           // the scalar access that brought it in
   uint64_t dirty = ~0ull;   // the lowest address stored to; none
   uint32_t stalePlace = 0;  // the copy that changed GM under it
+};
+
+// A line of GM in the cache of copies of several dimensions.
+struct NdLine {
+  uint32_t epoch;  // in which it was read
+  uint64_t staleBegin = ~0ull, staleEnd = 0;  // what this block wrote of it since,
+  uint32_t stalePlace = 0;                    // and where
 };
 
 struct Argument {
@@ -195,6 +203,7 @@ struct State {
   uint32_t flagsSet[kCrossFlags] = {};
   uint32_t epoch = 0;
   std::unordered_map<uint64_t, CacheLine> cache;  // by address / 64
+  std::unordered_map<uint64_t, NdLine> ndLines;   // by address / 32 (nd_cache.h)
 
   PipeCount pipes[kPipes];
   uint64_t gmRead = 0, gmWritten = 0, scalarAccesses = 0, barriers = 0, flags = 0, syncs = 0;
