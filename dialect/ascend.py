@@ -254,11 +254,13 @@ ASCEND = Dialect(
             attributes=(Attribute("eps", "float", "added to q, not negative"), _TARGET),
             results=(Result("index", "tensor", "[B] i32 or i64"),),
             description=(
-                "The row is filtered as by `apply_top_k_top_p`, with its ties; then the first index of all the row at which "
-                "`softmax(row) / (q + eps)` is greatest. NaN counts as greatest: where `q + eps` is 0 or NaN beside what was "
-                "filtered out, whose probability is 0, and everywhere in a row with NaN, +inf or nothing but -inf. Unlike "
-                "`top_k_top_p_sample`, an element takes `q` at its index in the row, not at its rank, and `q` as it is, not "
-                "its absolute value."
+                "The row is filtered as by `apply_top_k_top_p`, with its ties; then, of the elements that are not -inf now, the "
+                "first index at which `softmax(row) / (q + eps)` is greatest. NaN counts as greatest, above +inf. What was "
+                "filtered out has probability 0 and is never drawn, whatever its `q`, which is not read: an argmax over all of "
+                "the row takes the same index where `q + eps` is positive and finite, as draws from Exp(1) are, but for 0 in "
+                "some ten million of them; with 0 / 0 = NaN it takes what was filtered out. A row with NaN, +inf or "
+                "nothing but -inf has no probabilities: index 0. Unlike `top_k_top_p_sample`, an element takes `q` at its index "
+                "in the row, not at its rank, and `q` as it is, not its absolute value."
             ),
             verify=_verify_filter_sample,
             rule=rules.filter_sample,

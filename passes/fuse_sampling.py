@@ -18,6 +18,10 @@ is `filter_sample`, which reads the logits once and writes an index a row. With 
 filter, and takes `q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too.
 Of `q` the one operator takes the absolute value, and the other takes it as it is.
 
+`filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number: with a
+`q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an infinite one beside
+all that is kept every quotient is 0. Then the rewrite changes what is drawn, for the better; its remark says so.
+
 Before:
 
     %rows = "ascend.apply_top_k_top_p"(%x, %p, %k) ...
@@ -81,6 +85,10 @@ def sample_what_is_filtered(op, rewriter):
         results=[op.logits_select_idx.type], eps=op.eps, target=target,
     )  # fmt: skip
     rewriter.replace_op(op, fused)
+    rewriter.remark(
+        "takes q + eps for positive and finite: what the filter removes is never drawn, where 0 / 0 = NaN would draw it, "
+        "and its q is not read"
+    )
 
 
 def _why_not_plain(op) -> str | None:

@@ -43,6 +43,7 @@ class Rewriter:
     def __init__(self, inner: mlir_rewrite.PatternRewriter):
         self._inner = inner
         self._edits: list[tuple[ir.Operation, list[ir.Value] | None]] = []
+        self.remarks: list[str] = []
 
     @property
     def ip(self) -> ir.InsertionPoint:
@@ -61,6 +62,10 @@ class Rewriter:
     def erase_op(self, op: ir.Operation | ir.OpView) -> None:
         """Erases an op that nothing uses (then), when the function has returned."""
         self._note(op.operation, None)
+
+    def remark(self, text: str) -> None:
+        """Says something of the rewrite, for `explain()`: what it takes for granted, say."""
+        self.remarks.append(text)
 
     def _note(self, op: ir.Operation, values: list[ir.Value] | None) -> None:
         if any(op == other for other, _ in self._edits):
@@ -110,8 +115,8 @@ class RewritePass:
             whose = plugin_of(file_of(sys.modules[self.rewrites[0].function.__module__]))
             emit_error(module, f"'{self.name}'{whose} reaches no fixpoint: stopped after {_MAX_REWRITES} rewrites")
             raise PassFailure
-        for where, root in driver.passed:
-            remarks.add(where, "passed", f"rewrote '{root}'")
+        for where, text in driver.passed:
+            remarks.add(where, "passed", text)
         for where, reason in driver.missed:
             remarks.add(where, "missed", reason)
 
@@ -141,7 +146,7 @@ class _Driver:
             self.raised = error
             return True
         if not failed:
-            self.passed.append((location, pattern.root))
+            self.passed.append((location, "; ".join([f"rewrote '{pattern.root}'", *edits.remarks])))
         elif isinstance(failed, str) and (location, failed) not in self.missed:  # an op is tried more than once
             self.missed.append((location, failed))
         return bool(failed)

@@ -108,12 +108,14 @@ def test_top_p_alone_and_an_eps(directory):
     check(directory, logits, q, np.array([0.6, 0.95], np.float16), eps="0.5")
 
 
-def test_q_of_what_goes_counts_where_it_makes_nan(directory):
-    """0 / 0 is NaN, the greatest score, as in the parts."""
-    logits = np.array([[3.0, 3.0, 2.0, 1.0]], np.float32)
-    k = np.array([2], np.int32)
-    assert run(directory, logits, np.array([[1.0, 0.5, 0.0, 0.0]], np.float32), k=k).tolist() == [2]
-    assert run(directory, logits, np.array([[1.0, 0.5, 0.1, 0.1]], np.float32), k=k).tolist() == [1]
+@pytest.mark.parametrize("length", [4, 1100])
+def test_q_of_what_goes_never_counts(directory, length):
+    """0 / 0 would be NaN, the greatest score; beside what stays it is."""
+    logits = np.full((5, length), -np.inf, np.float32)
+    logits[:, :4] = 2.0, 1.0, 3.0, 3.0
+    q = np.ones_like(logits)
+    q[:, :4] = [[0, 0, 1, 0.5], [np.nan, 0, 0.5, 1], [0, 0, np.inf, np.inf], [0, 0, 1, np.nan], [1, 1, 1, 0]]
+    assert run(directory, logits, q, k=np.full(5, 2, np.int32)).tolist() == [3, 2, 2, 3, 3]
 
 
 def test_parts_of_a_row_in_chunks_of_any_length():
@@ -169,9 +171,17 @@ def special(v):
     return logits, q, np.array(p, np.float32), np.array(k, np.int32)
 
 
-def in_jax(logits, q, p, k, eps=0.0):
+def parts_in_jax(logits, q, p, k, eps=0.0):
     """The parts as one writes them, in float32."""
     return np.asarray(jnp.argmax(jax.nn.softmax(ja.apply_top_k_top_p(logits, p, k), axis=-1) / (q + np.float32(eps)), axis=-1))
+
+
+def in_jax(logits, q, p, k, eps=0.0):
+    """The same among what the filter leaves; index 0 where there are no probabilities."""
+    kept = ja.apply_top_k_top_p(logits, p, k)
+    probabilities = jax.nn.softmax(kept, axis=-1)
+    takes_part = (kept > -np.inf) | jnp.isnan(probabilities)
+    return np.asarray(jnp.argmax(jnp.where(takes_part, probabilities / (q + np.float32(eps)), -1.0), axis=-1))
 
 
 @pytest.mark.parametrize(("length", "eps", "rows", "target"), [
@@ -206,7 +216,7 @@ def test_special_values_on_tiles(length, parts):
 
 
 def test_the_program_that_is_fused_chooses_the_same():
-    """Also its two kernels, where the fusion is forbidden."""
+    """As two kernels, unless a q of 0, NaN or infinity makes something that goes the greatest of all."""
     def program(logits, q, p, k):
         rows = ja.apply_top_k_top_p(logits, p, k)
         return jnp.argmax(jax.nn.softmax(rows, axis=-1) / jnp.abs(q), axis=-1)
@@ -214,6 +224,9 @@ def test_the_program_that_is_fused_chooses_the_same():
     arguments = special(64)
     fused, apart = (ja.compile(program, *arguments, **{which: "fuse-sampling"}) for which in ("force", "forbid"))
     assert [len(fused.kernels), len(apart.kernels)] == [1, 2]
-    expected = in_jax(*arguments)
-    np.testing.assert_array_equal(fused(*arguments), expected)
-    np.testing.assert_array_equal(apart(*arguments), expected)
+    assert "takes q + eps for positive and finite" in fused.explain()
+    np.testing.assert_array_equal(fused(*arguments), in_jax(*arguments))
+    np.testing.assert_array_equal(apart(*arguments), parts_in_jax(*arguments))
+    plain = np.all((arguments[1] > 0) & np.isfinite(arguments[1]), axis=1)
+    assert plain.sum() >= 9
+    np.testing.assert_array_equal(in_jax(*arguments)[plain], parts_in_jax(*arguments)[plain])

@@ -10,10 +10,8 @@ positions (`leading.py`), for which the row is read once; of q, the survivors' e
 same operations either way, and the nucleus within the list is the filter's. Rows with NaN or infinity, and with more elements
 that equal the k-th than the list holds, go the other way.
 
-What was filtered out has the probability 0, and a score as well: NaN where `q + eps` is 0 or NaN. A pass over q, one
-instruction a chunk, finds whether there is such a q; if so, all chunks are scored. Else those scores are 0, and where no other
-exceeds 0 the first element is the first of the greatest. Where the maximum is infinite or NaN, all probabilities are NaN,
-and the first element is chosen.
+What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or NaN,
+all probabilities are NaN, and the first element is chosen.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from .apply_top_k_top_p import Filter, plan_of
 from .candidates import LISTED, count_of, maximum_of
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
-from .ops import Ops
+from .ops import GREATEST, Ops
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .rows import MAX_ROW
 from .site import Site
@@ -69,7 +67,6 @@ class _FilterSample(Filter):
 
     def build(self) -> None:
         t, b = Ops(self.b), self.b
-        self.q_divides = None
         self.leading = None
         if self.op.k is not None and not self.plan.short and self.plan.parts == 1:
             self.places = t.ramp(max(self.plan.chunk, SMALL.gathered), b.f32_type, "place")
@@ -83,7 +80,6 @@ class _FilterSample(Filter):
         if self.plan.short:
             return super().row(row)
         k, p = self.enter(row)
-        self.q_divides = self._divides(self.t.zero, self.length, self.vocabulary)
         if self.leading is None:
             cut, removed = self.decision(k, p)
             self.write(self.whole_row(self.plan.written), cut, removed)
@@ -116,8 +112,7 @@ class _FilterSample(Filter):
             b.cmpf("OGE", last, kth, "may_go_on"), ["number"], lambda: [count_of(t, chunks, "UGE", kth)],
             lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
         )  # fmt: skip
-        decided = t.both(self._is_finite(maximum), b.cmpf("OLE", number, b.f32(LISTED), "few"))
-        decided = t.both(decided, self.q_divides, "decided")
+        decided = t.both(self._is_finite(maximum), b.cmpf("OLE", number, b.f32(LISTED), "few"), "decided")
         choose = lambda: [self._choose_listed(values, places, number, maximum, kth, p)]
         about = "All that top-k keeps is in the list."
         (chosen,) = b.if_(decided, ["chosen"], choose, lambda: [b.i32(0)], types=[b.i32_type], about=about)
@@ -126,6 +121,7 @@ class _FilterSample(Filter):
     def _choose_listed(self, values, places, number, maximum, kth, p) -> ir.Value:
         t, b = self.t, self.b
         cut, removed = (kth, b.f32(0.0)) if p is None else self.list.decide(values, number, kth, p)
+        cut = self._finite(cut)
         equal = t.compare("OEQ", values, cut, "equal")
         start = b.op(arith.addf, t.f32_of(t.find_first(equal, "first_equal")), removed, name="first_kept")
         after = t.compare("OGE", slice_of(b, self.places, 0, LISTED), start, "after_removed")
@@ -135,18 +131,7 @@ class _FilterSample(Filter):
         greatest = t.reduced("max", scores, "greatest")
         is_greatest = t.both(stays, t.compare("OEQ", scores, greatest, "is_greatest"), "is_chosen")
         first = t.reduced("min", t.where(is_greatest, t.to_f32(places, "positions"), NOWHERE, "candidates"), "first")
-        exceeds = b.cmpf("OGT", greatest, b.f32(0.0), "exceeds_what_goes")
-        return b.select(exceeds, b.op(arith.fptosi, b.i32_type, first), b.i32(0), "chosen")
-
-    def _divides(self, start: ir.Value, end: ir.Value, length: int) -> ir.Value:
-        """Whether `q + eps` exceeds 0 in a stretch of the row."""
-        t, b, lanes = self.t, self.b, self.plan.written
-        ramp = slice_of(b, self.ramp, 0, lanes)
-        chunks = RowChunks(b, self.producers, self.op.q, start, end, chunk=lanes, length=length, ramp=ramp, padding=1.0)
-        fold = lambda chunk, least: [b.op(arith.minimumf, least, chunk.x, name="least")]  # NaN if there is one
-        (least,) = chunks.each([("least", t.filled(1.0, lanes))], fold, "The least of q.")
-        least = self._divisor(t.folded(arith.minimumf, least, _LANES))
-        return b.cmpf("OGT", t.reduced("min", least, "least_divisor"), b.f32(0.0), "q_divides")
+        return b.op(arith.fptosi, b.i32_type, first, name="chosen")
 
     def _q_of(self, places: ir.Value, number: ir.Value) -> ir.Value:
         """The elements of q at the first `number` of some places, each loaded to a block of its own."""
@@ -173,7 +158,6 @@ class _FilterSample(Filter):
         self.t.store_index(self._choice(chunks, cut, removed), self.out, self.row_number)
 
     def announce(self, part: RowChunks) -> None:
-        self.q_divides = self._divides(part.start, part.end, part.length)
         self.maximum = maximum_of(self.t, part)
         self.searcher.cores.give([self.maximum], _MAXIMUM)
 
@@ -208,16 +192,21 @@ class _FilterSample(Filter):
         is_less = b.cmpf("OLT", maximum, b.f32(float("inf")))
         return self.t.both(is_less, b.cmpf("OGT", maximum, b.f32(NEG_INF)), "is_finite")
 
+    def _finite(self, cut: ir.Value) -> ir.Value:
+        """A cut that -inf does not reach: what is -inf has no probability."""
+        return self.b.select(self.b.cmpf("OGT", cut, self.b.f32(NEG_INF)), cut, self.b.f32(-GREATEST), "cut")
+
     def _best(self, chunks: RowChunks, cut: ir.Value, removed: ir.Value, maximum: ir.Value) -> list[ir.Value]:
-        """The greatest score of a stretch, and its place (i32); 0 and 0 if none exceeds 0."""
+        """The greatest score of a stretch, and its place (i32); -inf and 0 if nothing stays."""
         b = self.b
+        cut = self._finite(cut)
         place = b.f32(-1.0)
         if self.op.p is not None:
             (place,) = b.if_(
                 b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
                 lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
             )  # fmt: skip
-        carried = [("best", b.f32(0.0)), ("chosen", b.i32(0))]
+        carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
 
         def body(chunk: Chunk, best, chosen):
             return self._choose(chunk, cut, place, maximum, best, chosen)
@@ -256,8 +245,6 @@ class _FilterSample(Filter):
         stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
         highest = self._greatest(t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
         scored = b.cmpf("OGT", highest, b.f32(0.0), "has_survivors")
-        if self.q_divides is not None:
-            scored = t.either(scored, t.opposite(self.q_divides), "is_scored")
 
         def compare():
             self.producers.tile = lanes
@@ -287,9 +274,9 @@ class _FilterSample(Filter):
         return q if self.op.eps == 0 else b.op(arith.addf, q, b.splat(b.f32(self.op.eps), length_of(q)), name="divisor")
 
     def _scores(self, x: ir.Value, maximum: ir.Value, stays: ir.Value, q: ir.Value) -> ir.Value:
-        """Weights, 0 for what does not stay, over q; NaN as the greatest."""
+        """Weights over q, NaN as the greatest; -inf for what does not stay."""
         t, b = self.t, self.b
         shift = b.splat(b.op(arith.negf, maximum, name="minus_maximum"), length_of(x))
         weights = b.exp(b.op(arith.addf, x, shift, name="shifted"), "weights")
-        weights = t.where(stays, weights, 0.0, "weights")
-        return t.nan_above_inf(b.op(arith.divf, weights, self._divisor(q), name="scores"), "scores")
+        scores = t.nan_above_inf(b.op(arith.divf, weights, self._divisor(q), name="scores"), "scores")
+        return t.where(stays, scores, NEG_INF, "scores")
