@@ -169,6 +169,13 @@ KINDS = {
     "no finite": lambda rng, v: np.full(v, -np.inf),
     "infinite": lambda rng, v: np.where(np.arange(v) % 37 == 5, np.inf, rng.normal(0, 1, v)),
     "NaN": lambda rng, v: np.where(np.arange(v) % 53 == 7, np.nan, rng.normal(0, 1, v)),
+    "one NaN": lambda rng, v: np.where(np.arange(v) == v - 1, np.nan, rng.normal(0, 1, v)),
+    "NaN alone": lambda rng, v: np.full(v, np.nan),
+    "NaN and infinities": lambda rng, v: rng.choice([np.nan, np.inf, -np.inf], v),
+    "all infinite": lambda rng, v: np.full(v, np.inf),
+    "zeros of either sign": lambda rng, v: rng.choice([0.0, -0.0], v),
+    "neighbours": lambda rng, v: rng.choice([1.0, 1.0078125], v),  # bfloat16 has nothing between them
+    "huge": lambda rng, v: rng.choice([-3e38, 3e38], v),
 }
 MODES = (  # k, p, m
     (50, 0.9, 0.0), (1, 0.5, 0.0), (128, 1.0, 0.0), (129, 0.99, 0.0), (1000, 0.9, 0.0), (1024, 1.0, 0.01), (0, 0.9, 0.0),
@@ -186,7 +193,8 @@ def assert_same_survivors(actual, expected, p, m):
         np.testing.assert_array_equal(indices[0][:few], indices[1][:few], f"row {row}")
         np.testing.assert_allclose(actual.logits_sort_masked[row, :few], probability[row, :few], rtol=2e-5, atol=1e-30)
         if len(set(numbers)) == 1:
-            np.testing.assert_array_equal(actual.logits_top_kp_select[row], expected.logits_top_kp_select[row], f"row {row}")
+            if expected.logits_top_kp_select is not None:
+                np.testing.assert_array_equal(actual.logits_top_kp_select[row], expected.logits_top_kp_select[row], f"row {row}")
             continue
         longer = np.asarray((actual, expected)[int(np.argmax(numbers))].logits_sort_masked[row], np.float64)
         between = np.cumsum(longer)[few - 1 : max(numbers) - 1]
@@ -203,6 +211,30 @@ def every_kind(vocabulary, dtype, seed):
     modes = [MODES[(seed + i) % len(MODES)] for i in range(len(chosen))]
     k, p, m = (np.array(column) for column in zip(*modes))
     return logits, k.astype(np.int32), p.astype(np.float32).astype(dtype), m.astype(np.float32).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    "vocabulary, is_logits, p",
+    [(5000, True, 0.9), *(pytest.param(*case, marks=pytest.mark.long) for case in (
+        (5000, True, 1e-6), (5000, True, 0.9999), (20000, True, 0.9), (1025, False, 0.9), (20000, False, 0.5)
+    ))],
+)  # fmt: skip
+def test_a_nucleus_ends(vocabulary, is_logits, p):
+    """In rows of every kind, and where a core has one of its own or shares it; the twin would end a loop that does not."""
+    rng = np.random.default_rng(vocabulary)
+    rows = [KINDS[kind](rng, vocabulary) for kind in KINDS]
+    if not is_logits:
+        rows = [np.abs(row) / max(1, np.abs(row[np.isfinite(row)]).sum()) for row in rows]
+    logits = np.resize(np.stack(rows), (30, vocabulary)).astype(np.float32)
+    k, p = np.zeros(30, np.int32), np.full(30, p, np.float32)
+    static = dict(is_need_sample_result=True, input_is_logits=is_logits)
+    expected = ja.top_k_top_p_sample(logits, k, p, **static)
+    together = run(logits, k, p, **static)
+    assert_same_survivors(together, expected, p, np.zeros(30))
+    for row in (list(KINDS).index(kind) for kind in ("NaN", "infinite", "neighbours")):
+        alone = run(logits[row : row + 1], k[:1], p[:1], **static)
+        np.testing.assert_array_equal(alone.logits_idx[0], together.logits_idx[row])
+        np.testing.assert_array_equal(alone.logits_sort_masked[0], together.logits_sort_masked[row])
 
 
 @pytest.mark.long

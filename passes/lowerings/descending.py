@@ -3,7 +3,7 @@
 A batch has the elements from one value down to another: collected in one pass over the row (`leading.Collector`), sorted in
 the unified buffer. Where the values to cut at lie is told by a sorted sample of the row, so a batch has about as many
 elements as it is meant to have. If they are too many after all, it is halved until they fit. Many copies of one value
-need no sort: they come chunk by chunk, as they are.
+need no sort: they come chunk by chunk, as they are; so does NaN, which ranks above all numbers and compares with none.
 
 So what the first few batches do not hold costs nothing, and no part of the row goes through global memory.
 """
@@ -54,10 +54,12 @@ class Descending:
         carried: Sequence[tuple[str, ir.Value]],
         body: Callable[..., Sequence[ir.Value]],
         wide: RowChunks | None = None,
+        nans: ir.Value | None = None,
     ) -> list[ir.Value]:
-        """The elements below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
+        """The numbers below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
         batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one. Chunks
-        are as long as a batch; `wide` are longer ones of the same row, to collect from.
+        are as long as a batch; `wide` are longer ones of the same row, to collect from. `nans` (i1): NaN come before all that;
+        none without it.
 
         Returns: whether the last batch said so, and what it handed over."""
         t, b = self.t, self.b
@@ -85,8 +87,10 @@ class Descending:
             low, high, column, more = self._next(sample, low, high, end, column, in_run, fits)
             return [going, more, low, high, column, *state]
 
-        first = self._below(sample, high, end)
-        start = [("going", t.one), ("more", t.one), ("low", first), ("high", high), ("column", length)]
+        low, column = self._below(sample, high, end), length
+        if nans is not None:
+            low, column = b.select(nans, b.f32(float("nan")), low, "low"), b.select(nans, t.zero, length, "column")
+        start = [("going", t.one), ("more", t.one), ("low", low), ("high", high), ("column", column)]
         going, _, _, _, _, *state = b.while_([*start, *carried], goes_on, batch, about="Batches in descending order.")
         return [going, *state]
 
@@ -124,7 +128,11 @@ class Descending:
         count = t.smaller(t.minus(b.index(self.vocabulary), column), b.index(chunks.chunk), "count")
         x = chunks.at(column, count).x
         inside = t.compare("OLT", self.ramp, t.f32_of(count), "inside")
-        equal = t.both(t.compare("OEQ", x, value, "equals"), inside, "is_copy")
+        (equal,) = b.if_(
+            b.cmpf("OEQ", value, value, "is_number"), ["equals"], lambda: [t.compare("OEQ", x, value, "equals")],
+            lambda: [b.cmpf("UNE", x, x, "is_nan")], types=[inside.type],
+        )  # fmt: skip
+        equal = t.both(equal, inside, "is_copy")
         # The lanes behind the last copy hold something.
         places = t.filled(0.0, chunks.chunk, "packed_places")
         places, number = b.if_(

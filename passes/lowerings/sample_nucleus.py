@@ -87,14 +87,7 @@ class Nucleus:
         nothing = [b.f32(NEG_INF), b.i32(0), b.f32(0.0), b.f32(-1.0), b.f32(NEG_INF), vocabulary, b.f32(0.0)]
         carried = [("going", t.one), ("band", part), *zip(Survivors.NAMES, nothing)]
         _, _, *found = b.while_(carried, goes_on, one_band, about="Bands of values, from the greatest down.")
-        found = Survivors(*found)
-        # A row without a mass keeps everything.
-        undefined = t.both(b.cmpf("UNE", mass, mass), t.opposite(row.first_only), "is_undefined")
-        last = b.select(undefined, b.f32(NEG_INF), found.last, "last")
-        return Survivors(
-            found.best, found.chosen, found.best_band, found.last_band, last,
-            b.select(undefined, vocabulary, found.place, "place"), found.number,
-        )  # fmt: skip
+        return Survivors(*found)
 
     def _band(self, row, chunks: RowChunks, wide: RowChunks, sample, band, of_row, found: Survivors) -> list[ir.Value]:
         """Whether later bands matter (index), and what is known after this one."""
@@ -112,9 +105,11 @@ class Nucleus:
         def batch(values, indices, count, rank, before, *found):
             return self._batch(row, chunks, values, indices, count, rank, before, Survivors(*found), this, of_row)
 
+        nans = t.both(is_first, self.probabilities.may_have_nans(*of_row[:2]), "has_nans")
+
         def within():
             carried = [("rank", rank), ("before", before), *zip(Survivors.NAMES, found.parts())]
-            going, _, _, *after = self.descending.each(chunks, sample, high, low, carried, batch, wide)
+            going, _, _, *after = self.descending.each(chunks, sample, high, low, carried, batch, wide, nans)
             return [going, *after]
 
         types = [b.index_type, *(part.type for part in found.parts())]
@@ -125,13 +120,13 @@ class Nucleus:
         return b.if_(beyond, ["going", *Survivors.NAMES], lambda: [t.zero, *found.parts()], not_beyond, types=types)
 
     def _above(self, chunks: RowChunks, edge: ir.Value, of_row) -> list[ir.Value]:
-        """The number (index) and the mass of what reaches an edge."""
+        """The number (index) and the mass of what reaches an edge; NaN does."""
         t, b = self.t, self.b
         lanes = chunks.chunk
         ones = t.filled(1.0, lanes, "ones")
 
         def body(chunk: Chunk, numbers, masses):
-            reaches = t.compare("OGE", chunk.x, edge, "reaches")
+            reaches = t.compare("UGE", chunk.x, edge, "reaches")
             masses = b.op(arith.addf, masses, self._reaching(chunk, reaches, of_row), name="masses")
             return [b.op(arith.addf, numbers, t.where(reaches, ones, 0.0, "reaching_ones"), name="numbers"), masses]
 
@@ -144,7 +139,7 @@ class Nucleus:
         t, b = self.t, self.b
 
         def body(chunk: Chunk, masses):
-            reaches = t.compare("OGE", chunk.x, edge, "reaches")
+            reaches = t.compare("UGE", chunk.x, edge, "reaches")
             return [b.op(arith.addf, masses, self._reaching(chunk, reaches, of_row), name="masses")]
 
         (masses,) = chunks.each([("masses", t.filled(0.0, chunks.chunk, "masses"))], body, "The mass above.")

@@ -44,31 +44,34 @@ class Probabilities:
         return b.op(arith.mulf, most, m, name="bound")
 
     def mass(self) -> tuple[ir.Value, ir.Value]:
-        """The maximum of a row, and the sum of its weights; of probabilities the maximum only."""
+        """The maximum of a row, and the sum of its weights; of probabilities the maximum only, NaN if one is."""
         t, b = self.t, self.b
         if self.is_short:
             x = self.whole().x
-            maximum = t.reduced("max", x, "maximum")
             if not self.is_logits:
-                return maximum, b.f32(1.0)
+                numbers, nans = self._numbers(x)
+                return self._or_nan(t.reduced("max", numbers, "maximum"), t.reduced("max", nans, "nans")), b.f32(1.0)
+            maximum = t.reduced("max", x, "maximum")
             return maximum, t.reduced("add", self.weights(x, maximum), "mass")
         chunks = self.chunks(_MASS_CHUNK)
         units = max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
 
-        def highest_of(chunk: Chunk) -> tuple[ir.Value, ir.Value]:
-            return t.reduce("max", chunk.x, _UNIT, "unit_maxima"), t.unit_of(chunk.column, _UNIT)
-
         if not self.is_logits:
 
-            def maxima_of(chunk: Chunk, maxima):
-                highest, unit = highest_of(chunk)
-                return [with_slice(b, maxima, highest, unit, "maxima")]
+            def maxima_of(chunk: Chunk, maxima, nans):
+                numbers, are_nan = self._numbers(chunk.x)
+                unit = t.unit_of(chunk.column, _UNIT)
+                highest = t.reduce("max", numbers, _UNIT, "unit_maxima")
+                found = t.reduce("max", are_nan, _UNIT, "unit_nans")
+                return [with_slice(b, maxima, highest, unit, "maxima"), with_slice(b, nans, found, unit, "nans")]
 
-            (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, units))], maxima_of, "The largest probability.")
-            return t.reduced("max", maxima, "maximum"), b.f32(1.0)
+            carried = [("maxima", t.filled(NEG_INF, units)), ("nans", t.filled(0.0, units))]
+            maxima, nans = chunks.each(carried, maxima_of, "The largest probability.")
+            return self._or_nan(t.reduced("max", maxima, "maximum"), t.reduced("max", nans, "nans")), b.f32(1.0)
 
         def body(chunk: Chunk, maxima, sums):
-            highest, unit = highest_of(chunk)
+            unit = t.unit_of(chunk.column, _UNIT)
+            highest = t.reduce("max", chunk.x, _UNIT, "unit_maxima")
             highest = b.op(arith.maximumf, highest, t.filled(_LOWEST, length_of(highest)), name="unit_maxima")
             shift = b.op(arith.negf, highest, name="shift")
             shift = b.build(TILE.classes["Broadcast"], shift, results=[chunk.x.type], width=_UNIT, name="shifts").value
@@ -81,6 +84,22 @@ class Probabilities:
         maximum = t.reduced("max", maxima, "maximum")
         scales = self.weights(maxima, maximum)
         return maximum, t.reduced("add", b.op(arith.mulf, sums, scales, name="scaled_sums"), "mass")
+
+    def _numbers(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Probabilities, with -inf in the place of NaN; and 1 where there is NaN, else 0."""
+        t, b = self.t, self.b
+        is_number = b.cmpf("OEQ", x, x, "is_number")
+        nans = b.select(is_number, t.filled(0.0, length_of(x)), t.filled(1.0, length_of(x), "ones"), "nans")
+        return t.where(is_number, x, NEG_INF, "numbers"), nans
+
+    def _or_nan(self, maximum: ir.Value, nans: ir.Value) -> ir.Value:
+        b = self.b
+        return b.select(b.cmpf("OGT", nans, b.f32(0.0)), b.f32(float("nan")), maximum, "maximum")
+
+    def may_have_nans(self, maximum: ir.Value, mass: ir.Value) -> ir.Value:
+        """Whether a row of that maximum and mass can have NaN in it (i1)."""
+        told = mass if self.is_logits else maximum
+        return self.b.cmpf("UNE", told, told, "may_have_nans")
 
     def whole(self) -> Chunk:
         """A row of one chunk."""
