@@ -155,7 +155,7 @@ _FACTS_3510 = _FACTS_2201 | {
 _ONE_CYCLE = (
     "Add", "Sub", "Mul", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "Abs", "Relu", "Rsqrt", "Reciprocal",
     "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
-    "And", "Or", "Not", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
+    "And", "Or", "Not", "Neg", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
     "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint", "AscendQuant",
     "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors",
 )  # fmt: skip

@@ -14,8 +14,10 @@
 #include "twin/pipe.h"
 #include "twin/copy.h"
 #include "twin/copy_nd.h"
+#include "twin/copy_slice.h"
 #include "twin/lanes.h"
 #include "twin/arith.h"
+#include "twin/precision.h"
 #include "twin/flexible.h"
 #include "twin/multiply_add.h"
 #include "twin/cast.h"
@@ -25,6 +27,7 @@
 #include "twin/select_register.h"
 #include "twin/operators.h"
 #include "twin/reduce.h"
+#include "twin/reduce_masked.h"
 #include "twin/gather.h"
 #include "twin/sort.h"
 #include "twin/sort950.h"
@@ -49,3 +52,5 @@ using AscendC::EVENT_ID6;
 using AscendC::EVENT_ID7;
 using AscendC::event_t;
 using AscendC::GetTPipePtr;
+
+#define __bf16 bfloat16_t  // the same type there; newer host compilers have another of that name

@@ -3,11 +3,15 @@
 #include "twin/cast.h"
 
 #if __NPU_ARCH__ == 3510
+#define TWIN_NARROW hifloat8_t, fp8_e4m3fn_t, fp8_e5m2_t, fp8_e8m0_t, fp4x2_e2m1_t, fp4x2_e1m2_t
+#define TWIN_COPIED int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #define TWIN_FILLABLE                                                                                                  \
-  bool, int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
+  bool, int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t, hifloat8_t, \
+      fp8_e4m3fn_t, fp8_e5m2_t, fp8_e8m0_t
 #define TWIN_RAMPS int8_t, int16_t, half, int32_t, float, int64_t
 #define TWIN_BROADCAST int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #else
+#define TWIN_COPIED int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
 #define TWIN_FILLABLE int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
 #define TWIN_RAMPS int16_t, half, int32_t, float
 #define TWIN_BROADCAST int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
@@ -27,6 +31,19 @@ TWIN_OUTLINE void DuplicateLanes(const Local<T>& dst, T value, M mask, const Rep
   WalkLanes(call.core, lanes, d, d, [=](uint8_t* x, uint8_t*, uint64_t n) {
     for (uint64_t i = 0; i < n; ++i) As<T>(x)[i] = value;
   });
+}
+
+template <typename T, typename M>
+TWIN_OUTLINE void CopyLanes(const Local<T>& dst, const Local<T>& src, M mask, const Repeat& repeat,
+                            const AscendC::CopyRepeatParams& params, bool setMask, Site site) {
+  Call call("Copy", PIPE_V, site);
+  const Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), setMask);
+  const Walk d{dst.View().address, sizeof(T), params.dstStride, params.dstRepeatSize};
+  const Walk a{src.View().address, sizeof(T), params.srcStride, params.srcRepeatSize};
+  Touch(call, "src", false, src.View(), a, lanes);
+  Touch(call, "dst", true, dst.View(), d, lanes);
+  if (call.Issue(lanes.repeats))
+    WalkLanes(call.core, lanes, d, a, [](uint8_t* x, uint8_t* y, uint64_t n) { std::memmove(x, y, n * sizeof(T)); });
 }
 
 template <typename T, typename M>
@@ -163,19 +180,29 @@ TWIN_OUTLINE void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src
 
 // A masked copy within UB, block strides and repeat strides in 32-byte blocks.
 template <typename T, bool isSetMask = true>
-TWIN_OUTLINE void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask,
-                       const twin::Repeat repeat, const CopyRepeatParams& params,
-                       twin::Site site = twin::Site::Here()) {
-  TWIN_TYPES(Copy, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-  twin::Call call("Copy", PIPE_V, site);
-  twin::Lanes lanes = twin::LanesOf(call, mask, repeat, 256 / sizeof(T), isSetMask);
-  twin::Walk d{dst.View().address, sizeof(T), params.dstStride, params.dstRepeatSize};
-  twin::Walk a{src.View().address, sizeof(T), params.srcStride, params.srcRepeatSize};
-  twin::Touch(call, "src", false, src.View(), a, lanes);
-  twin::Touch(call, "dst", true, dst.View(), d, lanes);
-  if (call.Issue(lanes.repeats))
-    twin::WalkLanes(call.core, lanes, d, a,
-                    [](uint8_t* x, uint8_t* y, uint64_t n) { std::memmove(x, y, n * sizeof(T)); });
+inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask, const twin::Repeat repeat,
+                 const CopyRepeatParams& params, twin::Site site = twin::Site::Here()) {
+  TWIN_TYPES(Copy, TWIN_COPIED);
+  twin::CopyLanes(dst, src, mask, repeat, params, isSetMask, site);
 }
+template <typename T, bool isSetMask = true>
+inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], const twin::Repeat repeat,
+                 const CopyRepeatParams& params, twin::Site site = twin::Site::Here()) {
+  TWIN_TYPES(Copy, TWIN_COPIED);
+  twin::CopyLanes(dst, src, mask, repeat, params, isSetMask, site);
+}
+#if __NPU_ARCH__ == 3510
+template <typename T, bool isSetMask = true>
+TWIN_OUTLINE void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                       twin::Site site = twin::Site::Here()) {
+  TWIN_TYPES(Copy, TWIN_COPIED, TWIN_NARROW, int8_t, uint8_t);
+  twin::Call call("Copy", PIPE_V, site);
+  const uint64_t d = dst.View().address, a = src.View().address, bytes = uint64_t(count) * sizeof(T);
+  twin::Touch(call, "src", false, src, count);
+  twin::Touch(call, "dst", true, dst, count);
+  twin::CheckOverlap(call, "src", d, bytes, a, bytes);
+  if (call.Issue(twin::RepeatsOf(bytes))) std::memmove(call.core.ub + d, call.core.ub + a, bytes);
+}
+#endif
 
 }  // namespace AscendC

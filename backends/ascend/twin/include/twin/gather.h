@@ -45,10 +45,48 @@ TWIN_OUTLINE uint64_t Compact(Call& call, const Local<T>& dst, const Local<T>& s
   return kept;
 }
 
+// Gather with a mask: dst by repeats a stride apart, the offsets one after the other.
+template <typename T, typename M>
+TWIN_OUTLINE void GatherLanes(const Local<T>& dst, const Local<T>& src, const Local<uint32_t>& offsets, uint32_t base,
+                              M mask, const Repeat& repeat, uint32_t dstRepStride, Site site) {
+  Call call("Gather", PIPE_V, site);
+  const Lanes lanes = LanesOf(call, mask, repeat, 256 / sizeof(T), true);
+  const View from = src.View();
+  const Walk at{offsets.View().address, 4, 1, 256 / sizeof(T) * 4 / 32};
+  const Walk d{dst.View().address, sizeof(T), 1, dstRepStride};
+  call.Ub("srcOffset", false, at.base, 0, offsets.View().low, offsets.View().high, 32);
+  uint64_t end = d.base;
+  ForRuns(lanes, lanes.perRepeat, [&](uint32_t r, uint32_t lane, uint32_t n) {
+    call.Extend(at.At(r, lane), n * 4ull);
+    end = d.At(r, lane + n - 1) + sizeof(T);
+  });
+  auto offset = [&](uint32_t r, uint32_t lane) {
+    return call.InUb(at.At(r, lane), 4) ? base + *As<uint32_t>(call.core.ub + at.At(r, lane)) : 0;
+  };
+  call.Ub("src", false, from.address, 0, from.low, from.high, 32);
+  bool aligned = true, apart = true;
+  ForRuns(lanes, 1, [&](uint32_t r, uint32_t lane, uint32_t) {
+    const uint64_t read = from.address + offset(r, lane);
+    call.Extend(read, sizeof(T));
+    aligned = aligned && offset(r, lane) % sizeof(T) == 0;
+    apart = apart && (read >= end || d.base >= read + sizeof(T));
+  });
+  if (!aligned) call.Problem(true, "misaligned", "an offset is not a multiple of the element's %zu bytes", sizeof(T));
+  Touch(call, "dst", true, dst.View(), d, lanes);
+  if (!apart)
+    call.Problem(false, "overlap", "Gather reads and writes UB at [%llu, %llu)", (unsigned long long)d.base,
+                 (unsigned long long)end);
+  if (call.Issue(lanes.repeats))
+    ForRuns(lanes, 1, [&](uint32_t r, uint32_t lane, uint32_t) {
+      std::memcpy(call.core.ub + d.At(r, lane), call.core.ub + from.address + offset(r, lane), sizeof(T));
+    });
+}
+
 }  // inline namespace
 }  // namespace twin
 
 #if __NPU_ARCH__ == 3510
+#define TWIN_GATHERABLE_BY_MASK int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
 #define TWIN_COMPACTABLE int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
 #define TWIN_GATHERABLE                                                                                                \
   int8_t, uint8_t, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float, int64_t, uint64_t
@@ -57,6 +95,7 @@ TWIN_OUTLINE uint64_t Compact(Call& call, const Local<T>& dst, const Local<T>& s
 #define TWIN_COMPACTABLE int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
 #define TWIN_GATHERABLE int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float
 #define TWIN_BLOCK_GATHERABLE uint16_t, uint32_t
+#define TWIN_GATHERABLE_BY_MASK TWIN_GATHERABLE
 #endif
 
 namespace AscendC {
@@ -127,6 +166,21 @@ TWIN_OUTLINE void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, c
   T* d = twin::As<T>(call.core.ub + to.address);
   const uint8_t* base = call.core.ub + from.address + srcBaseAddr;
   for (uint32_t i = 0; i < count; ++i) std::memcpy(d + i, base + offset[i], sizeof(T));
+}
+
+template <typename T>
+inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
+                   const uint32_t srcBaseAddr, const uint64_t mask, const twin::Repeat repeat,
+                   const uint16_t dstRepStride, twin::Site site = twin::Site::Here()) {
+  TWIN_TYPES(Gather, TWIN_GATHERABLE_BY_MASK);
+  twin::GatherLanes(dst, src, srcOffset, srcBaseAddr, mask, repeat, dstRepStride, site);
+}
+template <typename T>
+inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& srcOffset,
+                   const uint32_t srcBaseAddr, const uint64_t mask[], const twin::Repeat repeat,
+                   const uint16_t dstRepStride, twin::Site site = twin::Site::Here()) {
+  TWIN_TYPES(Gather, TWIN_GATHERABLE_BY_MASK);
+  twin::GatherLanes(dst, src, srcOffset, srcBaseAddr, mask, repeat, dstRepStride, site);
 }
 
 // Eight 32-byte blocks a repeat, each from its own byte offset.

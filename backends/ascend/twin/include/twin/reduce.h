@@ -10,17 +10,33 @@ inline namespace TWIN_ABI {
 
 using AscendC::ReduceOrder;
 
-template <typename T> inline float Rounded(float x) {
+template <typename T> inline Compute<T> Rounded(Compute<T> x) {
   if constexpr (std::is_same<T, half>::value) return HalfToFloat(FloatToHalf(x));
   return x;
 }
 
-// Sums v[0..n), n a power of two; v is overwritten.
+// Sums v[0..n), n a power of two; v is overwritten. Integers wrap around.
 template <typename T>
-inline float TreeSum(float* v, uint32_t n) {
+inline Compute<T> TreeSum(Compute<T>* v, uint32_t n) {
   for (; n > 1; n /= 2)
-    for (uint32_t i = 0; i < n / 2; ++i) v[i] = Rounded<T>(v[2 * i] + v[2 * i + 1]);
+    for (uint32_t i = 0; i < n / 2; ++i) v[i] = Rounded<T>(AddOp::Of(v[2 * i], v[2 * i + 1]));
   return v[0];
+}
+
+// The sums of the repeats, added by tree as well: a repeat's worth at a time. They are overwritten.
+template <typename T>
+inline Compute<T> SumOfRepeats(Compute<T>* sums, uint64_t repeats) {
+  constexpr uint32_t perRepeat = 256 / sizeof(T);
+  for (uint64_t left = repeats; left > 1;) {
+    const uint64_t next = (left + perRepeat - 1) / perRepeat;
+    for (uint64_t r = 0; r < next; ++r) {
+      Compute<T> values[perRepeat];
+      for (uint32_t i = 0; i < perRepeat; ++i) values[i] = r * perRepeat + i < left ? sums[r * perRepeat + i] : Compute<T>(0);
+      sums[r] = TreeSum<T>(values, perRepeat);
+    }
+    left = next;
+  }
+  return sums[0];
 }
 
 template <bool max, typename C>
@@ -50,8 +66,8 @@ struct Groups {
   uint32_t align;      // of dst, in bytes
 };
 
-template <Reduction reduction, typename T, typename M>
-TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local<T>& src, M mask, int32_t repeat,
+template <Reduction reduction, typename D, typename T, typename M>
+TWIN_OUTLINE void ReduceGroups(const char* api, const Local<D>& dst, const Local<T>& src, M mask, int32_t repeat,
                          const Groups& groups, int32_t srcBlkStride, int32_t srcRepStride, ReduceOrder order,
                          bool setMask, Site site) {
   Call call(api, PIPE_V, site);
@@ -83,14 +99,14 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
       uint8_t* out = ub + to.address + r * groups.dstStride + g * groups.result;
       bool any = false;
       if constexpr (reduction == Reduction::kSum) {
-        float values[128] = {};
+        Compute<D> values[perRepeat] = {};
         for (uint32_t i = 0; i < groups.lanes; ++i) {
           uint32_t lane = g * groups.lanes + i;
           if (!lanes.Active(r, lane)) continue;
-          values[i] = Load(*As<T>(ub + a.At(r, lane)));
+          values[i] = Compute<D>(Load(*As<T>(ub + a.At(r, lane))));
           any = true;
         }
-        if (any || (fills && !whole)) Store(*As<T>(out), TreeSum<T>(values, groups.lanes));
+        if (any || (fills && !whole)) Store(*As<D>(out), TreeSum<D>(values, groups.lanes));
       } else {
         constexpr bool max = reduction == Reduction::kMax;
         T best{};
@@ -132,11 +148,11 @@ TWIN_OUTLINE void ReduceGroups(const char* api, const Local<T>& dst, const Local
   }
 }
 
-template <Reduction reduction, typename T, typename M>
-inline void ReduceWhole(const char* api, const Local<T>& dst, const Local<T>& src, M mask, int32_t repeat,
+template <Reduction reduction, typename D, typename T, typename M>
+inline void ReduceWhole(const char* api, const Local<D>& dst, const Local<T>& src, M mask, int32_t repeat,
                         int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, ReduceOrder order,
                         bool setMask, Site site) {
-  uint32_t bytes = sizeof(T);
+  uint32_t bytes = sizeof(D);
   if (reduction != Reduction::kSum) {
     if (order == ReduceOrder::ORDER_VALUE_INDEX || order == ReduceOrder::ORDER_INDEX_VALUE) bytes = 2 * sizeof(T);
     if (order == ReduceOrder::ORDER_ONLY_INDEX) bytes = 4;
@@ -203,9 +219,7 @@ TWIN_OUTLINE void ReduceExtreme(const char* api, const Local<T>& dst, const Loca
   std::memcpy(call.core.ub + to.address, &best, sizeof(T));
   reduceRegisters.extreme = BitsOf(best);
   if (calIndex) {
-    using Index = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
-    Index narrow = Index(index);
-    std::memcpy(call.core.ub + to.address + sizeof(T), &narrow, sizeof(T));
+    std::memcpy(call.core.ub + to.address + sizeof(T), &index, sizeof(T));
   }
 }
 
@@ -214,11 +228,26 @@ TWIN_OUTLINE void ReduceExtreme(const char* api, const Local<T>& dst, const Loca
 
 #if __NPU_ARCH__ == 3510
 #define TWIN_WHOLE_EXTREMES int16_t, uint16_t, half, int32_t, uint32_t, float
-#define TWIN_EXTREMES int16_t, uint16_t, half, int32_t, uint32_t, float
+#define TWIN_EXTREMES TWIN_WHOLE_EXTREMES, int64_t, uint64_t
+#define TWIN_MASKED_SUMS half, float, int32_t, uint32_t
+#define TWIN_SUMS TWIN_MASKED_SUMS, int64_t, uint64_t
 #else
 #define TWIN_WHOLE_EXTREMES half, float
 #define TWIN_EXTREMES half, float
+#define TWIN_MASKED_SUMS half, float
+#define TWIN_SUMS half, float
 #endif
+
+namespace twin {
+inline namespace TWIN_ABI {
+// Whether a repeat of U sums up to a T: 950 widens 16-bit integers.
+template <typename T, typename U>
+inline constexpr bool SumsInto =
+    (std::is_same<T, U>::value && OneOf<T, half, float>) ||
+    (__NPU_ARCH__ == 3510 && ((std::is_same<T, int32_t>::value && OneOf<U, int16_t, int32_t>) ||
+                              (std::is_same<T, uint32_t>::value && OneOf<U, uint16_t, uint32_t>)));
+}  // inline namespace
+}  // namespace twin
 
 namespace AscendC {
 
@@ -238,7 +267,7 @@ inline void ReduceMin(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
 template <typename T, bool isSetMask = true>
 TWIN_OUTLINE void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& sharedTmpBuffer,
                       const int32_t count, twin::Site site = twin::Site::Here()) {
-  TWIN_TYPES(ReduceSum, half, float);
+  TWIN_TYPES(ReduceSum, TWIN_SUMS);
   twin::Call call("ReduceSum", PIPE_V, site);
   uint64_t n = twin::CountOf(call, count, isSetMask);
   if (n == 0) return;
@@ -251,28 +280,19 @@ TWIN_OUTLINE void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src
   call.Ub("dst", true, to.address, sizeof(T), to.low, to.high, sizeof(T));
   if (!call.Issue(twin::RepeatsOf(n * sizeof(T)))) return;
   const T* a = twin::As<T>(call.core.ub + src.View().address);
-  float values[128], total = 0;
+  using C = twin::Compute<T>;
+  C values[perRepeat], total = 0;
   uint64_t repeats = (n + perRepeat - 1) / perRepeat;
-  float* sums = reinterpret_cast<float*>(twin::ScratchBytes((repeats + perRepeat) * sizeof(float)));
+  C* sums = reinterpret_cast<C*>(twin::ScratchBytes(repeats * sizeof(C)));
   for (uint64_t r = 0; r < repeats; ++r) {
     for (uint32_t i = 0; i < perRepeat; ++i) {
       uint64_t at = r * perRepeat + i;
-      values[i] = at < n ? twin::Load(a[at]) : 0.0f;
+      values[i] = at < n ? twin::Load(a[at]) : C(0);
     }
     sums[r] = twin::TreeSum<T>(values, perRepeat);
-    total = r == 0 ? sums[0] : twin::Rounded<T>(total + sums[r]);
+    total = r == 0 ? sums[0] : twin::Rounded<T>(twin::AddOp::Of(total, sums[r]));
   }
-  if (__NPU_ARCH__ == 3510) {
-    for (uint64_t left = repeats; left > 1;) {
-      uint64_t next = (left + perRepeat - 1) / perRepeat;
-      for (uint64_t r = 0; r < next; ++r) {
-        for (uint32_t i = 0; i < perRepeat; ++i) values[i] = r * perRepeat + i < left ? sums[r * perRepeat + i] : 0.0f;
-        sums[r] = twin::TreeSum<T>(values, perRepeat);
-      }
-      left = next;
-    }
-    total = sums[0];
-  }
+  if (__NPU_ARCH__ == 3510) total = twin::SumOfRepeats<T>(sums, repeats);
   call.Undefined(scratch.address, scratchBytes);
   call.Defined(to.address, sizeof(T));
   twin::Store(*twin::As<T>(call.core.ub + to.address), total);
@@ -291,12 +311,18 @@ TWIN_OUTLINE void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src
     twin::ReduceWhole<twin::Reduction::reduction>(#Name, dst, src, maskValue, repeat, dstRepStride, srcBlkStride,     \
                                                   srcRepStride, order, isSetMask, site);                              \
   }
+#if __NPU_ARCH__ == 3510
+#define TWIN_WHOLE_SUM_TEMPLATE template <typename T, bool isSetMask = true, typename U = T>
+#else
+#define TWIN_WHOLE_SUM_TEMPLATE template <typename T, bool isSetMask = true, typename U = T, \
+                                          typename = std::enable_if_t<std::is_same<T, U>::value>>
+#endif
 #define TWIN_WHOLE_SUM(MaskParameter, maskValue)                                                                      \
-  template <typename T, bool isSetMask = true>                                                                        \
-  inline void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskParameter,                     \
+  TWIN_WHOLE_SUM_TEMPLATE                                                                                             \
+  inline void WholeReduceSum(const LocalTensor<U>& dst, const LocalTensor<T>& src, MaskParameter,                     \
                              const int32_t repeat, const int32_t dstRepStride, const int32_t srcBlkStride,            \
                              const int32_t srcRepStride, twin::Site site = twin::Site::Here()) {                      \
-    TWIN_TYPES(WholeReduceSum, half, float);                                                                          \
+    static_assert(twin::SumsInto<U, T>, "WholeReduceSum does not take these types");                                  \
     twin::ReduceWhole<twin::Reduction::kSum>("WholeReduceSum", dst, src, maskValue, repeat, dstRepStride,             \
                                              srcBlkStride, srcRepStride, ReduceOrder::ORDER_ONLY_VALUE, isSetMask,    \
                                              site);                                                                   \
@@ -325,29 +351,33 @@ TWIN_REDUCE_MASKS(TWIN_BLOCKS)
 
 // The newer names: the operation is a template argument, and the mask comes first throughout.
 #define TWIN_NEW_NAMES(MaskParameter, maskValue)                                                                      \
-  template <ReduceType type, typename T, bool isSetMask = true>                                                       \
-  inline void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskParameter, const int32_t repeat, \
+  template <ReduceType type, typename T, typename U, bool isSetMask = true>                                           \
+  inline void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskParameter, const int32_t repeat, \
                            const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,        \
                            ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                                        \
                            twin::Site site = twin::Site::Here()) {                                                    \
-    if constexpr (type == ReduceType::SUM) { TWIN_TYPES(ReduceRepeat, half, float); }                                 \
-    else { TWIN_TYPES(ReduceRepeat, TWIN_WHOLE_EXTREMES); }                                                           \
+    static_assert(type == ReduceType::SUM                                                                             \
+                      ? twin::SumsInto<T, U>                                                                          \
+                      : twin::OneOf<T, TWIN_WHOLE_EXTREMES> && std::is_same<T, U>::value,                             \
+                  "ReduceRepeat does not take these types");                                                          \
     twin::ReduceWhole<twin::ReductionOf<type>()>("ReduceRepeat", dst, src, maskValue, repeat, dstRepStride,           \
                                                  srcBlkStride, srcRepStride, order, isSetMask, site);                 \
   }                                                                                                                   \
-  template <ReduceType type, typename T, bool isSetMask = true>                                                       \
-  inline void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskParameter,                    \
+  template <ReduceType type, typename T, typename U, bool isSetMask = true>                                           \
+  inline void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskParameter,                    \
                               const int32_t repeat, const int32_t dstRepStride, const int32_t srcBlkStride,           \
                               const int32_t srcRepStride, twin::Site site = twin::Site::Here()) {                     \
     TWIN_TYPES(ReduceDataBlock, half, float);                                                                         \
+    static_assert(std::is_same<T, U>::value, "ReduceDataBlock takes dst and src of one type");                        \
     twin::ReduceBlocks<twin::ReductionOf<type>()>("ReduceDataBlock", dst, src, maskValue, repeat, dstRepStride,       \
                                                   srcBlkStride, srcRepStride, isSetMask, site);                       \
   }                                                                                                                   \
-  template <ReduceType type, typename T, bool isSetMask = true>                                                       \
-  inline void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<T>& src, MaskParameter,                     \
+  template <ReduceType type, typename T, typename U, bool isSetMask = true>                                           \
+  inline void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<U>& src, MaskParameter,                     \
                              const int32_t repeat, const int32_t dstRepStride, const int32_t srcBlkStride,            \
                              const int32_t srcRepStride, twin::Site site = twin::Site::Here()) {                      \
     TWIN_TYPES(ReducePairElem, half, float);                                                                          \
+    static_assert(std::is_same<T, U>::value, "ReducePairElem takes dst and src of one type");                         \
     static_assert(type == ReduceType::SUM, "ReducePairElem sums, and nothing else");                                  \
     twin::ReducePairs("ReducePairElem", dst, src, maskValue, repeat, dstRepStride, srcBlkStride, srcRepStride,        \
                       isSetMask, site);                                                                               \
@@ -372,6 +402,7 @@ TWIN_REDUCE_MASKS(TWIN_NEW_NAMES)
 #undef TWIN_GROUPED
 #undef TWIN_WHOLE
 #undef TWIN_WHOLE_SUM
+#undef TWIN_WHOLE_SUM_TEMPLATE
 #undef TWIN_WHOLE_EXTREME
 #undef TWIN_REDUCE_MASKS
 }  // namespace AscendC

@@ -216,6 +216,9 @@ struct fp8_e4m3fn_t {
 struct fp8_e5m2_t {
   uint8_t bits;
 };
+struct fp8_e8m0_t {  // a power of two, for scales
+  uint8_t bits;
+};
 struct hifloat8_t {
   uint8_t bits;
 };

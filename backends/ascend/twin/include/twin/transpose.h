@@ -93,5 +93,14 @@ inline void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t 
   for (int i = 0; i < 16; ++i) dst[i].address = dstList[i], src[i].address = srcList[i];
   twin::TransposeBlocks<T>(dst, src, nchwconvParams, site);
 }
+// The same, from UB: the scalar unit reads the lists.
+template <typename T>
+inline void TransDataTo5HD(const LocalTensor<uint64_t>& dstList, const LocalTensor<uint64_t>& srcList,
+                           const TransDataTo5HDParams& nchwconvParams, twin::Site site = twin::Site::Here()) {
+  uint64_t dst[NCHW_CONV_ADDR_LIST_SIZE], src[NCHW_CONV_ADDR_LIST_SIZE];
+  for (uint32_t i = 0; i < NCHW_CONV_ADDR_LIST_SIZE; ++i)
+    dst[i] = dstList.GetValue(i, site), src[i] = srcList.GetValue(i, site);
+  TransDataTo5HD<T>(dst, src, nchwconvParams, site);
+}
 
 }  // namespace AscendC
