@@ -31,6 +31,8 @@ _GATING = (
     Attribute("renorm", "integer", "0"),
     Attribute("norm_type", "integer", "scores are 0: softmax; 1: sigmoid; 2: square root of softplus"),
     Attribute("out_flag", "bool", "whether there is `out`"),
+)
+_WEIGHTS = (
     Attribute("routed_scaling_factor", "float", "factor of the weights"),
     Attribute("eps", "float", "added to the sum of weights that divides them"),
 )
@@ -117,12 +119,14 @@ def _verify_moe_gating_top_k(op) -> None:
 
 def _verify_moe_gating_routing(op) -> None:
     index = shaped(op.expert_tokens)
-    attributes = {attribute.name: getattr(op, attribute.name) for attribute in (*_GATING, *_ROUTING)}
-    for of_weights in ("routed_scaling_factor", "eps"):
-        del attributes[of_weights]
+
+    def given(attributes) -> dict:
+        return {attribute.name: getattr(op, attribute.name) for attribute in attributes}
+
+    index_dtype = index.dtype if index is not None and index.dtype == "int32" else "int64"
     expected = rules.moe_gating_routing(
-        *(shaped(getattr(op, operand.name)) for operand in op.definition.operands), **attributes,
-        index_dtype=index.dtype if index is not None and index.dtype == "int32" else "int64", target=op.target,
+        *(shaped(getattr(op, operand.name)) for operand in op.definition.operands),
+        gating=given(_GATING), routing=given(_ROUTING) | {"index_dtype": index_dtype}, target=op.target,
     )  # fmt: skip
     if op.expert_idx is None:
         expected = (expected[0], None, *expected[2:])
@@ -311,6 +315,7 @@ ASCEND = Dialect(
             ),
             attributes=(
                 *_GATING,
+                *_WEIGHTS,
                 _TARGET,
             ),
             results=(
@@ -365,7 +370,7 @@ ASCEND = Dialect(
                 Operand("scale", "tensor", "by `quant_mode`", optional=True),
                 Operand("offset", "tensor", "[1] f32, with `quant_mode` 0", optional=True),
             ),
-            attributes=(*_GATING, *_ROUTING, _TARGET),
+            attributes=(*_GATING, *_WEIGHTS, *_ROUTING, _TARGET),
             results=(
                 Result("y", "tensor", "[T, k], dtype of `logits`: the weights"),
                 Result("expert_idx", "tensor", "[T, k] i32, where something else needs it", optional=True),
