@@ -36,6 +36,7 @@ class Program:
     Attributes:
       kernels: the generated kernels, each with `name`, `source` and `tiling`.
       library_calls: the calls of CANN's libraries between them, each with `callee`, `operand_types` and `type`.
+      constants: the arrays that belong to it: what the function captures, or computes from no argument.
       target: the product it was compiled for.
       remarks: what the passes decided, each with `pass_name`, `kind`, `text` and `position`; `explain` prints them.
     """
@@ -46,6 +47,7 @@ class Program:
         self.target = target
         self.kernels = tuple(compiled.kernels)
         self.library_calls = tuple(step for step in compiled.plan.steps if isinstance(step, LibraryCall))
+        self.constants = traced.constants
         self.remarks = (*traced.remarks, *compiled.remarks.records)
 
     def __repr__(self) -> str:
@@ -80,7 +82,7 @@ class Program:
 
         outputs = self._run(args, kwargs, observe, trace=True, cores=cores)
         vector_cycles = report.operator_cycles(self.ir("fused"))
-        steps = self._plan_for(self._checked(args, kwargs)).steps
+        steps = self._plan_for(self._inputs(args, kwargs)).steps
         calls = tuple(report.estimate(step, self.target, cores) for step in steps if isinstance(step, LibraryCall))
         bytes_once, cube = self._compulsory_bytes(args, kwargs, outputs), sum(call.cube_seconds for call in calls)
         bound = report.roofline(self.target, bytes_once, vector_cycles, cores, cube)
@@ -95,7 +97,7 @@ class Program:
                 aliases[step.result] = aliases.get(step.operand, -1)
             else:
                 read.update(aliases.get(i, -1) for i in step.operands)
-        inputs = [x for i, x in enumerate(self._checked(args, kwargs)) if i in read]
+        inputs = [x for i, x in enumerate(self._inputs(args, kwargs)) if i in read]
         return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
 
     def _run(
@@ -109,7 +111,7 @@ class Program:
     ):
         """Runs the plan on the twin, on as many cores. `observe` is called with each kernel and its run, `keep` with
         each kernel that ran, its inputs and its outputs."""
-        arguments = self._checked(args, kwargs)
+        arguments = self._inputs(args, kwargs)
         plan = self._plan_for(arguments)
         kernels = {kernel.name: kernel for kernel in self.kernels}
 
@@ -124,6 +126,10 @@ class Program:
 
         outputs = plan.run(arguments, launch, _call_library)
         return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
+
+    def _inputs(self, args, kwargs) -> list[np.ndarray]:
+        """What the plan takes: the arguments, then what is bound to the program."""
+        return [*self._checked(args, kwargs), *self._traced.constants]
 
     def _checked(self, args, kwargs) -> list[np.ndarray]:
         traced = self._traced
@@ -144,7 +150,10 @@ class Program:
                     f"{self.name}: {name} must be {wanted.dtype}{shown}{where}, as compiled, "
                     f"but is {given.dtype}{list(given.shape)}"
                 )
-            arrays.append(np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype)))
+            array = np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype))
+            if isinstance(leaf, np.ndarray) and array.base is not None:
+                array = array.copy()  # a view may overlap with another argument
+            arrays.append(array)
         return arrays
 
     def _plan_for(self, arguments: list[np.ndarray]) -> Plan:
@@ -159,7 +168,8 @@ class Program:
     def _graph(self, run: tuple | None) -> project.Graph:
         """The whole program for a written project, with the rows of a run, if there was one."""
         batch, plan = self._traced.batch, self._compiled.plan
-        types = [TensorType(x.shape, x.dtype.name) for x in self._traced.arguments]
+        constants = self._traced.constants
+        types = [TensorType(x.shape, x.dtype.name) for x in (*self._traced.arguments, *constants)]
         if batch is not None:
             def size(dim: int, rows: int = _ROWS_OF_CALLERS) -> int:
                 return batch.size(dim, rows)
@@ -168,7 +178,7 @@ class Program:
             types = [type_.at(size) for type_ in types]
         if run is not None:
             types = [TensorType(x.shape, x.dtype.name) for x in run[0]]
-        return project.Graph(plan, types, run)
+        return project.Graph(plan, types, run, constants)
 
     def _kernels_for(self, arguments: tuple | None) -> tuple[backend.Kernel, ...]:
         """The kernels as a call with these arguments launches them; without arguments, as they were compiled."""
@@ -178,7 +188,7 @@ class Program:
         if arguments is None:
             plan = self._compiled.plan.at(lambda dim: batch.size(dim, _ROWS_OF_CALLERS))
         else:
-            plan = self._plan_for(self._checked(arguments, {}))
+            plan = self._plan_for(self._inputs(arguments, {}))
         launches = {step.kernel: step for step in plan.steps if isinstance(step, Launch)}
         cores = target_of(self.target).vector_cores
         return tuple(
@@ -282,7 +292,7 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
     run = None
     if arguments is not None:
         out = program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
-        run = program._checked(arguments, {}), [np.asarray(x) for x in jax.tree.leaves(out)]
+        run = program._inputs(arguments, {}), [np.asarray(x) for x in jax.tree.leaves(out)]
     kernels = program._kernels_for(arguments)
     stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jaxlib.mlir.dialects import stablehlo
 from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
@@ -20,6 +21,8 @@ from mlir import ir
 import jascend.dialect
 import jascend.libraries  # noqa: F401  its lowering rules
 from jascend import batch as batches
+from jascend.constants import bind_constants
+from jascend.passes.builder import named
 from jascend.passes.diagnostics import Position, Remark
 from jascend.platform import PLATFORM, limits_of
 from jascend.raising import RAISE_SAMPLING, raise_sampling
@@ -32,7 +35,7 @@ class Traced(NamedTuple):
 
     `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
     their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not; `batch` which
-    number stands for a symbolic one."""
+    number stands for a symbolic one; `constants` what the module takes behind the arguments."""
 
     name: str
     text: str
@@ -43,6 +46,7 @@ class Traced(NamedTuple):
     names: tuple[str, ...]
     remarks: tuple[Remark, ...] = ()
     batch: batches.Batch | None = None
+    constants: tuple[np.ndarray, ...] = ()
 
 
 @functools.cache
@@ -63,6 +67,8 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     with limits_of(target):
         if RAISE_SAMPLING not in forbid:
             traced, remarks = _raised(fn, traced, args, kwargs)
+        arguments = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jax.tree.leaves(traced.in_avals))
+        traced, constants = _bound(fn, traced, args, kwargs, batch)
         lowered = traced.lower(lowering_platforms=(PLATFORM,))
     module = lowered.compiler_ir("stablehlo")
     with module.context:
@@ -73,13 +79,14 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     return Traced(
         _name(fn),
         text,
-        tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jax.tree.leaves(lowered.in_avals)),
+        arguments,
         tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results),
         in_tree,
         out_tree,
         names,
         remarks,
         batch,
+        constants,
     )
 
 
@@ -98,6 +105,20 @@ def _raised(fn, traced, args: tuple, kwargs: dict) -> tuple[Any, tuple[Remark, .
         Remark(RAISE_SAMPLING, kind, text, Position(file, line, column))
         for kind, text, file, line, column in raised.remarks
     )
+
+
+def _bound(fn, traced, args: tuple, kwargs: dict, batch: batches.Batch | None) -> tuple[Any, tuple[np.ndarray, ...]]:
+    """The function with what it does not compute from its arguments as further arguments, traced again."""
+    bound = bind_constants(traced.jaxpr, None if batch is None else batch.rows)
+    if bound is None:
+        return traced, ()
+    out_tree = jax.tree.structure(traced.out_info)
+
+    @functools.wraps(fn)
+    def call(given, constants):
+        return jax.tree.unflatten(out_tree, bound.function(jax.tree.leaves(given), constants))
+
+    return jax.jit(call, keep_unused=True).trace((args, kwargs), bound.constants), bound.constants
 
 
 def _plain(fn):
@@ -136,4 +157,11 @@ def parse(traced: Traced) -> ir.Module:
     """The module in a fresh upstream context; what is not known there is kept, for the `import` pass to report."""
     context = jascend.dialect.make_context()
     context.allow_unregistered_dialects = True
-    return ir.Module.parse(traced.text, context)
+    module = ir.Module.parse(traced.text, context)
+    if traced.constants:
+        names = (*traced.names, *(f"constant{i}" for i in range(len(traced.constants))))
+        main = next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
+        with context:
+            for argument, name in zip(main.regions[0].blocks[0].arguments, names, strict=True):
+                argument.set_location(named(name, argument.location))
+    return module

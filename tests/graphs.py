@@ -23,5 +23,5 @@ def on_tiles(program, *arguments):
         def call(step, operands):
             return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
-        arrays = [np.asarray(x) for x in arguments]
+        arrays = [*map(np.asarray, arguments), *program.constants]
         return program._plan_for(arrays).run(arrays, launch, call)

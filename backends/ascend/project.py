@@ -37,11 +37,13 @@ Data = Mapping[str, tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
 
 @dataclass(frozen=True)
 class Graph:
-    """How kernels and library calls make up the program, and one run of it: arguments and results."""
+    """How kernels and library calls make up the program, and one run of it: arguments and results. The last arguments are
+    the program's own `constants`."""
 
     plan: Plan
     arguments: Sequence[TensorType]
     data: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None
+    constants: Sequence[np.ndarray] = ()
 
 
 def write(
@@ -69,8 +71,9 @@ def write(
     files |= cmake.files([kernel.name for kernel in kernels], soc) | aclnn.files(calls)
     files[graph.PATH] = graph.emit(whole.plan, whole.arguments, {call.kernel: call for call in calls})
     data_files = _data(calls, data)
+    data_files |= graph.data(dict(enumerate(whole.constants, start=len(whole.arguments) - len(whole.constants))), ())
     if whole.data and len(data) == len(calls):  # else a kernel had no rows, and was not launched
-        data_files |= graph.data(*whole.data)
+        data_files |= graph.data(dict(enumerate(whole.data[0])), whole.data[1])
     files |= {f"test/{path}": content for path, content in data_files.items()} | _ir(stages)
     files["README.md"] = _readme(kernels, target.name, soc, explanation)
     _write_files(directory, files)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -193,7 +194,20 @@ class Graph:
         """The outputs. A node in `raised` is computed as that says; only what the outputs need is computed. The nodes
         computed are added to `used`. Raises `CannotRaise`."""
         arrays: dict[Node, Any] = dict(zip(self.arguments, arguments))
-        stack = list(reversed(self.outputs))
+        self.compute(self.outputs, arrays, raised, used)
+        return [arrays[node] for node in self.outputs]
+
+    def compute(
+        self,
+        wanted: Sequence[Node],
+        arrays: dict[Node, Any],
+        raised: Mapping[Node, Raise] = MappingProxyType({}),
+        used: dict[Node, Raise | None] | None = None,
+    ) -> None:
+        """Adds the arrays of the nodes wanted, and of what they are computed from, to those that there are; `raised` and
+        `used` as of `run`."""
+        used = {} if used is None else used
+        stack = list(reversed(wanted))
         while stack:  # no recursion: programs are deep
             node = stack[-1]
             if node in arrays:
@@ -215,7 +229,6 @@ class Graph:
             else:
                 results = zip(node.call.values, _bind(node.call, [arrays[x] for x in node.inputs]))
                 arrays.update((each, result) for each, result in results if each is node or each not in raised)
-        return [arrays[node] for node in self.outputs]
 
 
 def _build(found: Raise, node: Node, arrays: Mapping[Node, Any]) -> Sequence[Any]:

@@ -12,6 +12,7 @@ from mlir.dialects import arith, math
 from jascend.dialect import TILE
 
 from ..builder import Builder, tile_type
+from .functions import FUNCTIONS
 
 ROUNDED = ("bf16", "f16")
 _FLOATS = ("f32", *ROUNDED)
@@ -46,11 +47,12 @@ _CASTS = {
     "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
 }  # fmt: skip
 _OTHERS = ("math.rsqrt", "arith.constant", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
-_ALL = frozenset((*_FLOAT_OPS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
+_ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
 # Comparisons of floats that hardware makes as such, and those that are one or the other of two.
 _ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
 _BY_TWO = {"ONE": ("OLT", "OGT")}
 # Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which, predicate)
+_OF_MASKS = ("eq", "ne")
 _BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
 
 
@@ -66,6 +68,8 @@ def refusal(op: ir.Operation) -> str | None:
         return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
     if op.name in _MASK_OPS:
         return None if results == ["i1"] else f"kernels do not compute '{op.name}' of {results[0]}"
+    if op.name == "arith.cmpi" and operands[0] == "i1" and _predicate(op) in _OF_MASKS:
+        return None
     wrong = next((kind for kind in (*operands, *results) if kind not in _COMPUTED), None)
     if wrong is None and op.name in (*_INT_OPS, "arith.cmpi"):
         wrong = next((kind for kind in operands if kind != "i32"), None)
@@ -82,6 +86,8 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
     name = _name_of_operation(op)
     if op.name in _FLOAT_OPS:
         return rounded(b, _FLOAT_OPS[op.name](*operands, loc=b.loc(name)), element, name)
+    if op.name in FUNCTIONS:
+        return rounded(b, FUNCTIONS[op.name](b, *operands), element, name)
     if op.name == "math.rsqrt":
         root = math.sqrt(*operands, loc=b.loc("root"))
         return rounded(b, b.op(arith.divf, b.splat(b.f32(1.0), _lanes(root)), root, name=name), element, name)
@@ -105,6 +111,9 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
         return b.op(arith.fptosi, tile_type(_lanes(ones), b.i32_type), ones, name=name)
     if op.name == "arith.cmpf":
         return _compared_floats(b, arith.CmpFPredicate(op.attributes["predicate"].value).name, *operands, name)
+    if op.name == "arith.cmpi" and str(op.operands[0].type) == "i1":
+        differs = b.op(arith.xori, *operands, name=name)
+        return differs if _predicate(op) == "ne" else _opposite(b, differs, name)
     if op.name == "arith.cmpi":
         return _compared(b, _predicate(op), *operands, name)
     return _selected(b, *operands, name)
@@ -133,7 +142,18 @@ def float_of_int(b: Builder, x: ir.Value, name: str | None) -> ir.Value:
     return b.op(arith.sitofp, tile_type(lanes, b.f32_type), x, name=name)
 
 
+def _opposite(b: Builder, mask: ir.Value, name: str) -> ir.Value:
+    true = arith.constant(ir.IntegerType.get_signless(1), True, loc=b.loc())
+    return b.op(arith.xori, mask, b.splat(true, _lanes(mask)), name=name)
+
+
 def _compared_floats(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if predicate in ("ORD", "UNO"):  # what is no number is not equal to itself
+        of_each, both = ("OEQ", arith.andi) if predicate == "ORD" else ("UNE", arith.ori)
+        first = b.cmpf(of_each, x, x, name)
+        return first if x == y else b.op(both, first, b.cmpf(of_each, y, y), name=name)
+    if predicate == "UEQ":
+        return _opposite(b, _compared_floats(b, "ONE", x, y, name), name)
     if predicate not in _BY_TWO:
         return b.cmpf(predicate, x, y, name)
     first, second = _BY_TWO[predicate]

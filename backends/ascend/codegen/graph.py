@@ -32,9 +32,9 @@ def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call])
     )  # fmt: skip
 
 
-def data(arguments: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> dict[str, bytes]:
-    """One run's tensors as files, by path."""
-    named = [(f"argument{i}", x) for i, x in enumerate(arguments)] + [(f"output{i}", x) for i, x in enumerate(outputs)]
+def data(arguments: Mapping[int, np.ndarray], outputs: Sequence[np.ndarray]) -> dict[str, bytes]:
+    """Tensors as files, by path: arguments by number, and what the outputs of a run were."""
+    named = [(f"argument{i}", x) for i, x in arguments.items()] + [(f"output{i}", x) for i, x in enumerate(outputs)]
     return {f"data/graph/{name}.bin": memory(array) for name, array in named}
 
 
