@@ -259,6 +259,31 @@ def test_concurrent_builds_agree(tmp_path):
     assert len(set(paths)) == 1 and not list(paths[0].parent.glob(".same*"))
 
 
+@pytest.mark.skipif("g++" not in toolchain.compiler()[0], reason="only g++ keeps what it has read of the headers")
+def test_headers_are_read_once(library, tmp_path, cache, monkeypatch):
+    """From the second kernel on; never where something may come before them; and an unusable copy does no harm."""
+    commands = []
+    run = toolchain._run
+    monkeypatch.setattr(toolchain, "_run", lambda command, what: commands.append(" ".join(command)) or run(command, what))
+
+    def last(text, name, **options):
+        source = tmp_path / f"{name}.cpp"
+        source.write_text(text + entry("plain", 0, f"  // {tmp_path}"))
+        twin.build(source, **options)
+        return commands[-1]
+
+    assert "-include " + str(cache / "twin/api-") in last(PROLOGUE, "kernel")
+    assert "-include twin/scalar.h" in last("#define MINE 1\n" + PROLOGUE, "defined")
+    assert "-include twin/scalar.h" in last(PROLOGUE, "options", defines={"MINE": "1"})
+    (tmp_path / "kernel_operator.h").write_text('#include "twin/macros.h"\n#include "twin/core.h"\n')
+    assert "-include twin/scalar.h" in last('#include "kernel_operator.h"\n', "another")
+    (tmp_path / "kernel_operator.h").unlink()
+    broken = tmp_path / "broken.h"
+    broken.write_text('#error "not this one"\n')
+    monkeypatch.setattr(toolchain, "_precompiled", lambda options: broken)
+    assert "-include twin/scalar.h" in last("// Again.\n" + PROLOGUE, "again")
+
+
 def test_compile_error_shows_the_compilers_text(tmp_path):
     with pytest.raises(twin.CompileError, match=r"kernel.cpp:4:.*error.*NoSuchThing"):
         build(tmp_path, entry("broken", 0, "  NoSuchThing();"))
