@@ -152,8 +152,7 @@ class Filter:
         self.t = t = Ops(b)
         self.length = b.index(self.vocabulary, "row_length")
         self.neg_infs = b.splat(self._number(NEG_INF), plan.written, "neg_infs")
-        lanes = plan.written if self.producers.is_load(self.op.logits) else max(plan.written, plan.chunk)
-        self.ramp = t.ramp(lanes, b.f32_type, "ramp")
+        self.ramp = t.ramp(self.ramp_lanes(), b.f32_type, "ramp")
         self.candidates = None if self.op.k is None or plan.short else Candidates(t, self.keys, plan.chunks)
         self.part = share.part
         self.exchange = _Exchange(t, plan.parts, share.part, self.SLOTS) if plan.parts > 1 else None
@@ -161,10 +160,19 @@ class Filter:
         self.list = None
         if self.op.p is not None and (plan.short or self.candidates):
             self.list = ListNucleus(t, plan.chunk if plan.short else LISTED)
+        self.prepare()
         if plan.parts == 1:
             each_row(t, share, self.row)
         else:
             each_round(t, self.site, share, self.split_row)
+
+    def ramp_lanes(self) -> int:
+        """How long a ramp rows need."""
+        plan = self.plan
+        return plan.written if self.producers.is_load(self.op.logits) else max(plan.written, plan.chunk)
+
+    def prepare(self) -> None:
+        """Makes what rows need besides."""
 
     def _searcher(self) -> ThresholdSearch:
         t, plan = self.t, self.plan

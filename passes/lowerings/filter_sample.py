@@ -26,7 +26,7 @@ from .apply_top_k_top_p import Filter, plan_of
 from .candidates import LISTED, count_of, maximum_of
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
-from .ops import GREATEST, Ops
+from .ops import GREATEST
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .rows import MAX_ROW
 from .site import Site
@@ -65,14 +65,19 @@ class _FilterSample(Filter):
         self.producers.prepare([(self.op.q, _Q)])
         return k, p
 
-    def build(self) -> None:
-        t, b = Ops(self.b), self.b
+    def ramp_lanes(self) -> int:
+        return max(super().ramp_lanes(), SMALL.gathered) if self.lists_leading else super().ramp_lanes()
+
+    @property
+    def lists_leading(self) -> bool:
+        """Whether there is a list of a row's first elements."""
+        return self.op.k is not None and not self.plan.short and self.plan.parts == 1
+
+    def prepare(self) -> None:
         self.leading = None
-        if self.op.k is not None and not self.plan.short and self.plan.parts == 1:
-            self.places = t.ramp(max(self.plan.chunk, SMALL.gathered), b.f32_type, "place")
-            lane = t.ramp(self.plan.chunk, ir.IntegerType.get_signless(16), "lane")
-            self.leading = Leading(t, self.keys, self.places, lane, SMALL)
-        super().build()
+        if self.lists_leading:
+            lane = self.t.ramp(self.plan.chunk, ir.IntegerType.get_signless(16), "lane")
+            self.leading = Leading(self.t, self.keys, self.ramp, lane, SMALL)
 
     def row(self, row: ir.Value) -> list[ir.Value]:
         """A row that this core has to itself."""
@@ -124,7 +129,7 @@ class _FilterSample(Filter):
         cut = self._finite(cut)
         equal = t.compare("OEQ", values, cut, "equal")
         start = b.op(arith.addf, t.f32_of(t.find_first(equal, "first_equal")), removed, name="first_kept")
-        after = t.compare("OGE", slice_of(b, self.places, 0, LISTED), start, "after_removed")
+        after = t.compare("OGE", slice_of(b, self.ramp, 0, LISTED), start, "after_removed")
         stays = t.either(t.both(equal, after), t.compare("OGT", values, cut, "exceeds"), "stays")
         reach = t.index_of(t.count(t.compare("OGE", values, cut, "reaches"), "survivors"), "survivors")
         scores = self._scores(values, maximum, stays, self._q_of(places, reach))

@@ -28,8 +28,10 @@ from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of, with_slice
 
 NOWHERE = float(1 << 24)
-SAMPLED = 8192  # elements of a sample
-_RUN = 128  # neighbours in it
+SAMPLED = 8192  # elements of a sample, at most
+_SHARE = 16  # of the elements are in a shorter one
+_LEAST_SAMPLE = 2048
+_RUNS, _LEAST_RUN = 64, 64  # of neighbours
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Size:
 
 SMALL = Size(128, 48, 256, 256, 512, 2048, (512, 2048))
 LARGE = Size(1024, 512, 2048, 1024, 1024, 4608, (2048, 4096))
+
+
+def _sampled(length: int) -> int:
+    """Elements of the sample of a stretch."""
+    return min(max(1 << (length // _SHARE).bit_length() - 1, _LEAST_SAMPLE), SAMPLED)
 
 
 class List:
@@ -212,12 +219,14 @@ class Leading:
         """The same in all likelihood. Where the sample has every d-th element, it has n / d of the first n, give or take
         the square root of that: the rank is four times as much behind it, by a tangent to n / d + 4 sqrt(n / d) + 3."""
         t, b, size = self.t, self.b, self.size
-        share = SAMPLED / chunks.length
+        sampled = _sampled(chunks.length)
+        share = sampled / chunks.length
         root = math.sqrt(size.usual * share)
         steep = b.op(arith.mulf, t.f32_of(number), b.f32(share * (1 + 2 / root)))
         rank = t.index_of(b.op(arith.addf, steep, b.f32(3 + 2 * root)), "rank")
         rank = t.smaller(rank, b.index(size.sampled - 1), "rank")
-        sample = chunks.sample(SAMPLED // _RUN, _RUN)
+        run = max(sampled // _RUNS, _LEAST_RUN)
+        sample = chunks.sample(sampled // run, run)
         return ranked_maximum(t, t.folded(arith.maximumf, sample, size.sampled), rank)
 
     def _exactly(self, chunks: RowChunks, number: ir.Value, bound: ir.Value, found: List) -> List:
