@@ -118,6 +118,29 @@ def test_q_of_what_goes_never_counts(directory, length):
     assert run(directory, logits, q, k=np.full(5, 2, np.int32)).tolist() == [3, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("rows", [20, pytest.param(25, marks=pytest.mark.long)], ids=["two cores a row", "a core a row"])
+def test_rows_that_are_computed(rows):
+    """Long enough for a bound by a sample; few tokens allowed in some of them, many copies in another."""
+    def sampler(logits, bias, allowed, temperature, p, k, q):
+        x = jnp.where(allowed, (logits + bias) / temperature[:, None], -jnp.inf)
+        return x, ja.top_k_top_p_sample(ja.apply_top_k_top_p(x, p, k), 1 << 20, 1.0, q, eps=0.0).logits_select_idx
+
+    rng = np.random.default_rng(rows)
+    logits = rng.normal(0, 3, (rows, 20000)).astype(np.float32)
+    allowed = rng.random(logits.shape) < np.where(np.arange(rows) % 4 == 1, 0.001, 0.9)[:, None]
+    logits[3] = np.round(logits[3])
+    k = np.array([50, 50, 100, 40, 1] * (rows // 5), np.int32)
+    p, q = rng.uniform(0.3, 1, rows).astype(np.float32), rng.exponential(1, logits.shape).astype(np.float32)
+    bias = rng.integers(-1, 2, 20000).astype(np.float32)
+    arguments = (logits, bias, allowed, np.tile(np.float32([1, 0.5, 2, 1, 4]), rows // 5), p, k, q)
+    program = ja.compile(lambda *a: sampler(*a)[1], *arguments, force="fuse-sampling")
+    assert len(program.kernels) == 1
+    indices, lead = expected(np.asarray(jax.jit(sampler)(*arguments)[0]), q, p, k)
+    decided = lead > 1 + 1e-5
+    assert decided.mean() > 0.8
+    np.testing.assert_array_equal(np.asarray(program(*arguments))[decided], indices[decided])
+
+
 def test_parts_of_a_row_in_chunks_of_any_length():
     with jascend.dialect.make_context():
         module = ir.Module.parse(text(4, 128256, "f32", True, True, "0.0", "i32"))
@@ -186,7 +209,7 @@ def in_jax(logits, q, p, k, eps=0.0):
 
 @pytest.mark.parametrize(("length", "eps", "rows", "target"), [
     (64, "0.0", slice(None), "ascend910b"), (64, "0.5", slice(None), "ascend950"),
-    pytest.param(1100, "0.0", slice(0, 8), "ascend950", id="cores share rows"),
+    pytest.param(2100, "0.0", slice(0, 8), "ascend950", id="cores share rows"),
     pytest.param(1100, "0.0", slice(None), "ascend910b", marks=pytest.mark.long),
     pytest.param(5000, "0.0", slice(8, 40, 5), "ascend910b", marks=pytest.mark.long),
 ])  # fmt: skip
@@ -205,7 +228,7 @@ def on_tiles(parts, *shape):
 
 
 @pytest.mark.parametrize(("length", "parts"), [
-    (64, 1), (1100, 1), (1100, 2), pytest.param(5000, 3, marks=pytest.mark.long),
+    (64, 1), (1100, 1), (2100, 2), pytest.param(5000, 3, marks=pytest.mark.long),
 ])  # fmt: skip
 def test_special_values_on_tiles(length, parts):
     logits, q, p, k = special(length)

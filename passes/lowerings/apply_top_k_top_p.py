@@ -15,6 +15,7 @@ list's length make the search decide.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -153,12 +154,13 @@ class Filter:
         self.length = b.index(self.vocabulary, "row_length")
         self.neg_infs = b.splat(self._number(NEG_INF), plan.written, "neg_infs")
         self.ramp = t.ramp(self.ramp_lanes(), b.f32_type, "ramp")
-        self.candidates = None if self.op.k is None or plan.short else Candidates(t, self.keys, plan.chunks)
+        has_candidates = self.op.k is not None and not plan.short and not self.lists_leading
+        self.candidates = Candidates(t, self.keys, plan.chunks) if has_candidates else None
         self.part = share.part
         self.exchange = _Exchange(t, plan.parts, share.part, self.SLOTS) if plan.parts > 1 else None
         self.searcher = None if plan.short else self._searcher()
         self.list = None
-        if self.op.p is not None and (plan.short or self.candidates):
+        if self.op.p is not None and (plan.short or self.op.k is not None):
             self.list = ListNucleus(t, plan.chunk if plan.short else LISTED)
         self.prepare()
         if plan.parts == 1:
@@ -170,6 +172,11 @@ class Filter:
         """How long a ramp rows need."""
         plan = self.plan
         return plan.written if self.producers.is_load(self.op.logits) else max(plan.written, plan.chunk)
+
+    @property
+    def lists_leading(self) -> bool:
+        """Whether a small k has a list of the first elements with their positions, and not of candidates."""
+        return False
 
     def prepare(self) -> None:
         """Makes what rows need besides."""
@@ -237,18 +244,21 @@ class Filter:
 
     def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
         """This core's part of a row."""
-        b, plan = self.b, self.plan
         k, p = self.enter(row)
-        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
-        end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
-        chunks = self.chunks(start, end, plan.chunk, plan.part, plan.resident)
-        self.searcher.cores.start, self.searcher.cores.turn = start, turn
-        self.announce(chunks)
+        chunks = self.own_part(turn)
         cut, removed = self.split_decision(chunks, k, p, turn)
         self.finish_part(chunks, active, cut, removed)
 
+    def own_part(self, turn: ir.Value) -> RowChunks:
+        """This core's part of the row at hand."""
+        b, plan = self.b, self.plan
+        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
+        end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
+        self.searcher.cores.start, self.searcher.cores.turn = start, turn
+        return self.chunks(start, end, plan.chunk, plan.part, plan.resident)
+
     def announce(self, part: RowChunks) -> None:
-        """What the other cores need besides, before all meet for the first time."""
+        """What the other cores need besides of a row that is searched, before all meet for the first time."""
 
     def finish_part(self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value) -> None:
         """Writes this part of a row, if this core has one."""
@@ -265,15 +275,35 @@ class Filter:
         """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it."""
         b, search = self.b, self.searcher
         if k is None:
+            self.announce(part)
             return self.split_nucleus(part, p, search.sample(self.stretch))
-        small, ends = self.is_small(k), STRETCH[:-GIVEN]
-        blank = lambda: self.t.filled(0.0, SAMPLE, "sample")
+        small = self.is_small(k)
+        give = lambda: self.exchange.give(self.candidates.largest(part, self.t.index_of(k)), turn)
+        sample, kth = self.split_top_k(part, k, small, give)
+        otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
+        decided = b.if_(
+            small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
+            about="The largest elements of the row, from all parts.",
+        )  # fmt: skip
+        if p is None:
+            return decided
+        return b.if_(
+            self.any_searches(turn), ["cut", "removed"],
+            lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
+            types=[b.f32_type] * 2, about="All cores go along where a row of this round is searched.",
+        )  # fmt: skip
+
+    def split_top_k(self, part: RowChunks, k, small: ir.Value, give: Callable[[], None]):
+        """What this core finds of its part, up to the meeting: for a small k it `give`s what it lists, with facts of which none
+        is above 0. Returns the sample, and what finds the k-th largest element of a row that is searched."""
+        b, search, ends = self.b, self.searcher, STRETCH[:-GIVEN]
 
         def largest():
-            self.exchange.give(self.candidates.largest(part, self.t.index_of(k)), turn)
-            return [*search.nothing(ends), blank()]
+            give()
+            return [*search.nothing(ends), self.t.filled(0.0, SAMPLE, "sample")]
 
         def between():
+            self.announce(part)
             sample = search.sample(self.stretch)
             return [*search.top_k(part, sample, k, b.f32(0.0), b.f32(1.0))[:-GIVEN], sample]
 
@@ -282,39 +312,26 @@ class Filter:
             about="A small k: the largest elements of this part, for all cores of the group.",
         )  # fmt: skip
         self.meet()
-        kth = lambda: search.kth(self.stretch, k, [*found, *search.nothing(STRETCH[-GIVEN:])])
-        otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
-        decided = b.if_(
-            small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
-            about="The largest elements of the row, from all parts.",
-        )  # fmt: skip
-        if p is None:
-            return decided
+        return sample, lambda: search.kth(self.stretch, k, [*found, *search.nothing(STRETCH[-GIVEN:])])
+
+    def any_searches(self, turn: ir.Value) -> ir.Value:
+        """Whether any row of a round is searched."""
         most = self.exchange.meeting.largest_fact(_SEARCHES, self.site.target.vector_cores, turn)
-        return b.if_(
-            b.cmpf("OGT", most, b.f32(0.0), "any_searches"), ["cut", "removed"],
-            lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
-            types=[b.f32_type] * 2, about="All cores go along where a row of this round is searched.",
-        )  # fmt: skip
+        return self.b.cmpf("OGT", most, self.b.f32(0.0), "any_searches")
 
     def split_nucleus(
         self, part: RowChunks, p, sample: ir.Value, kth: Callable[[], ir.Value] | None = None,
         searches: ir.Value | None = None, decided=None,
     ) -> list[ir.Value]:  # fmt: skip
         """The same by search; where a row does not `search`, it is what is `decided`."""
-        b, search = self.b, self.searcher
-
-        def where(names: list[str], then, otherwise: Sequence[ir.Value] | None = None) -> list[ir.Value]:
-            if searches is None:
-                return list(then())
-            nothing = lambda: search.nothing(names) if otherwise is None else list(otherwise)
-            return b.if_(searches, names, then, nothing, types=search.typed(names))
+        search = self.searcher
 
         def weigh():
             floor = kth() if kth else None
             reference = search.mass(part, sample, floor)
             return [floor, reference] if kth else [reference]
 
+        where = functools.partial(self.where, searches)
         *floor, reference = where(["floor", "reference"] if kth else ["reference"], weigh)
         floor = floor[0] if kth else None
         self.meet()
@@ -322,6 +339,15 @@ class Filter:
         self.meet()
         found = [*found, *search.nothing(NUCLEUS[-GIVEN:])]
         return where(["cut", "removed"], lambda: search.nucleus(self.stretch, floor, p, found), decided)
+
+    def where(
+        self, searches: ir.Value | None, names: list[str], then, otherwise: Sequence[ir.Value] | None = None
+    ) -> list[ir.Value]:
+        """What a row that `searches` does; all do if that is None."""
+        if searches is None:
+            return list(then())
+        nothing = lambda: self.searcher.nothing(names) if otherwise is None else list(otherwise)
+        return self.b.if_(searches, names, then, nothing if names else None, types=self.searcher.typed(names))
 
     def meet(self) -> None:
         self.b.build(TILE.classes["SyncAll"])
@@ -470,6 +496,17 @@ class Filter:
 # -- lists of the parts of a row ------------------------------------------------------------------------------------------
 
 
+def merged_lists(t: Ops, pairs: ir.Value) -> ir.Value:
+    """The list of a row, from those of its parts."""
+    lists = length_of(pairs) // _PAIRS
+    while lists > 1:
+        ways = min(lists, 4)
+        pairs = t.make("Merge", pairs, length=length_of(pairs), name="merged", run=LISTED, ways=ways)
+        pairs = t.take(pairs, ways * _PAIRS, 0, _PAIRS, "heads")
+        lists //= ways
+    return pairs
+
+
 class _Alone:
     """The list of a row that one core has to itself."""
 
@@ -501,10 +538,12 @@ class _Exchange:
         self.meeting.give_facts([largest.kth, largest.missing, largest.nans, self.t.b.f32(0.0)], turn)
 
     def take(self, turn: ir.Value) -> _Lists:
-        parts = self.parts
-        lists = parts if parts <= 4 else up(parts, 4)
-        pairs = self.meeting.take_lists(0, parts * _PAIRS, turn, lists * _PAIRS, "lists", NEG_INF)
-        return _Lists(self.t, parts, self.part, pairs, self.meeting.take_facts(parts, turn, parts * FACTS))
+        return _Lists(self.t, self.parts, self.part, self.take_pairs(turn), self.meeting.take_facts(self.parts, turn, self.parts * FACTS))
+
+    def take_pairs(self, turn: ir.Value) -> ir.Value:
+        """The lists of all parts, one behind the other."""
+        lists = self.parts if self.parts <= 4 else up(self.parts, 4)
+        return self.meeting.take_lists(0, self.parts * _PAIRS, turn, lists * _PAIRS, "lists", NEG_INF)
 
 
 class _Lists:
@@ -512,18 +551,10 @@ class _Lists:
 
     def __init__(self, t: Ops, parts: int, part: ir.Value, pairs: ir.Value, facts: ir.Value):
         self.t, self.b, self.parts, self.part, self.pairs, self.facts = t, t.b, parts, part, pairs, facts
-        self.count = length_of(pairs) // _PAIRS
         self.values, _ = t.unpacked(pairs)
 
     def merged(self) -> ir.Value:
-        """The list of the whole row."""
-        t, pairs, lists = self.t, self.pairs, self.count
-        while lists > 1:
-            ways = min(lists, 4)
-            pairs = t.make("Merge", pairs, length=length_of(pairs), name="merged", run=LISTED, ways=ways)
-            pairs = t.take(pairs, ways * _PAIRS, 0, _PAIRS, "heads")
-            lists //= ways
-        return pairs
+        return merged_lists(self.t, self.pairs)
 
     def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
         """How many NaN the row has, and how many elements that reach its k-th largest."""

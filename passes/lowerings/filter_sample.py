@@ -1,14 +1,15 @@
 """`ascend.filter_sample` on tiles: the filter's thresholds, then one choice among what they leave.
 
-The thresholds are those of `apply_top_k_top_p`, found as there, by as many cores; the row that they leave is never written.
-The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors. The
-sum of the weights would divide all scores alike, so it is not computed. Cores that share a row meet once more: the first
-of them takes the best of their choices.
+Where k is at most 128, all is decided in the list of the row's first elements, with their positions (`leading.py`), for which
+the row is read once; of q, the survivors' elements are loaded for it. Cores that share a row each list their part's, and the
+first of them merges the lists. The nucleus within the list is the filter's. If there are more elements that equal the k-th
+than the list holds, the choice takes a pass over the row, with the thresholds that the list gives.
 
-Where a core has a row to itself and k is at most 128, all is decided in the list of the row's first elements, with their
-positions (`leading.py`), for which the row is read once; of q, the survivors' elements are loaded for it. A score comes from the
-same operations either way, and the nucleus within the list is the filter's. Rows with NaN or infinity, and with more elements
-that equal the k-th than the list holds, go the other way.
+For any other k the thresholds are searched for as by `apply_top_k_top_p`, by as many cores; the row that they leave is never
+written. The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors.
+Cores that share a row meet once more: the first of them takes the best of their choices.
+
+A score comes from the same operations either way. The sum of the weights would divide all scores alike, so it is not computed.
 
 What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or NaN,
 all probabilities are NaN, and the first element is chosen.
@@ -22,17 +23,21 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 
 from . import apply_top_k_top_p
-from .apply_top_k_top_p import Filter, plan_of
+from .apply_top_k_top_p import Filter, merged_lists, plan_of
 from .candidates import LISTED, count_of, maximum_of
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
 from .ops import GREATEST
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .rows import MAX_ROW
-from .site import Site
+from .site import Candidate, Site
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
-CANDIDATES = apply_top_k_top_p.CANDIDATES
+# Operands are computed where they are loaded: to load ahead is worth more than long chunks.
+CANDIDATES = (
+    Candidate(8192), Candidate(4096), Candidate(2048),
+    *(candidate for candidate in apply_top_k_top_p.CANDIDATES if not candidate.load_ahead),
+)  # fmt: skip
 
 _Q = ("row", "col")
 _LANES = 64  # of a tile that is reduced
@@ -65,67 +70,97 @@ class _FilterSample(Filter):
         self.producers.prepare([(self.op.q, _Q)])
         return k, p
 
+    @property
+    def lists_leading(self) -> bool:
+        return self.op.k is not None and not self.plan.short
+
     def ramp_lanes(self) -> int:
         return max(super().ramp_lanes(), SMALL.gathered) if self.lists_leading else super().ramp_lanes()
 
-    @property
-    def lists_leading(self) -> bool:
-        """Whether there is a list of a row's first elements."""
-        return self.op.k is not None and not self.plan.short and self.plan.parts == 1
-
     def prepare(self) -> None:
-        self.leading = None
         if self.lists_leading:
             lane = self.t.ramp(self.plan.chunk, ir.IntegerType.get_signless(16), "lane")
             self.leading = Leading(self.t, self.keys, self.ramp, lane, SMALL)
 
     def row(self, row: ir.Value) -> list[ir.Value]:
         """A row that this core has to itself."""
-        b = self.b
-        if self.plan.short:
+        if not self.lists_leading:
             return super().row(row)
         k, p = self.enter(row)
-        if self.leading is None:
-            cut, removed = self.decision(k, p)
-            self.write(self.whole_row(self.plan.written), cut, removed)
-            return []
-        types = [ir.IntegerType.get_signless(1), b.i32_type]
-        decided, chosen = b.if_(
-            self.is_small(k), ["decided", "chosen"], lambda: self._in_list(k, p), lambda: [self.t.truth(False), b.i32(0)],
-            types=types, about="A small k: the first elements of the row.",
-        )  # fmt: skip
+        in_list = lambda: [self._by_list(self.leading.pairs(self.whole_row(self.plan.chunk), self.b.index(LISTED)), k, p)]
 
         def otherwise():
-            cut, removed = self.decision(k, p)
+            cut, removed = self.searcher.thresholds(self.stretch, k, p)
             return [self._choice(self.whole_row(self.plan.written), cut, removed)]
 
-        about = "Any other: thresholds of the whole row, then a choice among what they leave."
-        (chosen,) = b.if_(decided, ["chosen"], lambda: [chosen], otherwise, types=[b.i32_type], about=about)
+        (chosen,) = self.b.if_(
+            self.is_small(k), ["chosen"], in_list, otherwise, types=[self.b.i32_type],
+            about="A small k: the first elements of the row. Any other: thresholds of the whole row, then a choice.",
+        )  # fmt: skip
         self.t.store_index(chosen, self.out, row)
         return []
 
+    def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
+        if not self.lists_leading:
+            super().split_row(row, turn, active)
+            return
+        t, b, meeting = self.t, self.b, self.exchange.meeting
+        k, p = self.enter(row)
+        part, small = self.own_part(turn), self.is_small(k)
+
+        def give():
+            meeting.give_list(self.leading.pairs(part, b.index(LISTED)), turn)
+            meeting.give_facts([b.f32(0.0)], turn)
+
+        sample, kth = self.split_top_k(part, k, small, give)
+
+        def choose():
+            pairs = merged_lists(t, self.exchange.take_pairs(turn))
+            t.store_index(self._by_list(pairs, k, p), self.out, row)
+            return []
+
+        is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
+        b.if_(t.both(small, is_first), [], choose, about="A small k: the first elements of the row, from all parts.")
+
+        def search():
+            searches = t.opposite(small, "searches")
+            if p is None:
+                cut, removed = self.where(searches, ["cut", "removed"], lambda: [kth(), b.f32(0.0)])
+            else:
+                cut, removed = self.split_nucleus(part, p, sample, kth, searches, [b.f32(0.0)] * 2)
+            self.finish_part(part, active, cut, removed, searches)
+            return []
+
+        b.if_(self.any_searches(turn), [], search, about="All cores go along where a row of this round is searched.")
+
     # -- in the list of the first elements ----------------------------------------------------------------------
 
-    def _in_list(self, k: ir.Value, p: ir.Value | None) -> list[ir.Value]:
-        """Whether the list decides the row, and the index chosen."""
+    def _by_list(self, pairs: ir.Value, k: ir.Value, p: ir.Value | None) -> ir.Value:
+        """The index chosen, by the row's first elements and their positions."""
         t, b = self.t, self.b
-        chunks = self.whole_row(self.plan.chunk)
-        values, places = t.unpacked(self.leading.pairs(chunks, b.index(LISTED)))
+        values, places = t.unpacked(pairs)
         maximum, last = t.extract(values, t.zero, "maximum"), t.extract(values, b.index(LISTED - 1), "last")
         kth = t.extract(values, t.index_of(b.op(arith.subi, k, b.i32(1)), "k_minus_one"), "row_kth")
-        (number,) = b.if_(
-            b.cmpf("OGE", last, kth, "may_go_on"), ["number"], lambda: [count_of(t, chunks, "UGE", kth)],
-            lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
-        )  # fmt: skip
-        decided = t.both(self._is_finite(maximum), b.cmpf("OLE", number, b.f32(LISTED), "few"), "decided")
-        choose = lambda: [self._choose_listed(values, places, number, maximum, kth, p)]
-        about = "All that top-k keeps is in the list."
-        (chosen,) = b.if_(decided, ["chosen"], choose, lambda: [b.i32(0)], types=[b.i32_type], about=about)
-        return [decided, chosen]
 
-    def _choose_listed(self, values, places, number, maximum, kth, p) -> ir.Value:
+        def choose():
+            goes_on = t.both(b.cmpf("OGE", last, kth), b.cmpf("OGT", kth, b.f32(NEG_INF)), "may_go_on")
+            (number,) = b.if_(
+                goes_on, ["number"], lambda: [count_of(t, self.whole_row(self.plan.chunk), "UGE", kth)],
+                lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
+            )  # fmt: skip
+            cut, removed = (kth, b.f32(0.0)) if p is None else self.list.decide(values, number, kth, p)
+            (chosen,) = b.if_(
+                b.cmpf("OLE", number, b.f32(LISTED), "few"), ["chosen"],
+                lambda: [self._choose_listed(values, places, maximum, cut, removed)],
+                lambda: [self._best(self.whole_row(self.plan.written), cut, removed, maximum)[1]], types=[b.i32_type],
+                about="All that top-k keeps is in the list, or there are more copies of the k-th.",
+            )  # fmt: skip
+            return [chosen]
+
+        return b.if_(self._is_finite(maximum), ["chosen"], choose, lambda: [b.i32(0)], types=[b.i32_type])[0]
+
+    def _choose_listed(self, values, places, maximum, cut, removed) -> ir.Value:
         t, b = self.t, self.b
-        cut, removed = (kth, b.f32(0.0)) if p is None else self.list.decide(values, number, kth, p)
         cut = self._finite(cut)
         equal = t.compare("OEQ", values, cut, "equal")
         start = b.op(arith.addf, t.f32_of(t.find_first(equal, "first_equal")), removed, name="first_kept")
@@ -163,34 +198,39 @@ class _FilterSample(Filter):
         self.t.store_index(self._choice(chunks, cut, removed), self.out, self.row_number)
 
     def announce(self, part: RowChunks) -> None:
-        self.maximum = maximum_of(self.t, part)
-        self.searcher.cores.give([self.maximum], _MAXIMUM)
+        self.searcher.cores.give([maximum_of(self.t, part)], _MAXIMUM)
 
-    def finish_part(self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value) -> None:
+    def finish_part(
+        self, part: RowChunks, active: ir.Value, cut: ir.Value, removed: ir.Value, searches: ir.Value | None = None
+    ) -> None:
+        """Chooses of this part of a row, if it `searches`, then of all parts."""
         t, b, cores = self.t, self.b, self.searcher.cores
-        maximum = cores.largest(self.maximum, _MAXIMUM, 0)
-        best, chosen = self._best(part, cut, removed, maximum)
-        cores.give([best, b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
+
+        def choose_here():
+            maximum = cores.largest(None, _MAXIMUM, 0)
+            best, chosen = self._best(part, cut, removed, maximum)
+            is_finite = self._is_finite(maximum)
+            chosen = b.select(is_finite, chosen, b.i32(0), "chosen")
+            cores.give([b.select(is_finite, best, b.f32(0.0), "best"), b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
+            return []
+
+        self.where(searches, [], choose_here)
         self.meet()
 
         def choose():
             _, place = cores.first_largest(_BEST)
-            chosen = self._of_row(b.op(arith.fptosi, b.i32_type, place, name="place"), maximum)
-            self.t.store_index(chosen, self.out, self.row_number)
+            t.store_index(b.op(arith.fptosi, b.i32_type, place, name="chosen"), self.out, self.row_number)
             return []
 
-        b.if_(t.both(active, b.cmpi("eq", self.part, t.zero), "is_first"), [], choose, about="The best of all parts.")
+        is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
+        is_first = is_first if searches is None else t.both(is_first, searches)
+        b.if_(is_first, [], choose, about="The best of all parts.")
 
     def _choice(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
-        """The index chosen of a whole row (i32)."""
+        """The index chosen of a whole row (i32): the first one where there are no probabilities."""
         maximum = maximum_of(self.t, chunks)
         _, chosen = self._best(chunks, cut, removed, maximum)
-        return self._of_row(chosen, maximum)
-
-    def _of_row(self, chosen: ir.Value, maximum: ir.Value) -> ir.Value:
-        """What is chosen; the first element of a row without probabilities."""
-        b = self.b
-        return b.select(self._is_finite(maximum), chosen, b.i32(0), "chosen")
+        return self.b.select(self._is_finite(maximum), chosen, self.b.i32(0), "chosen")
 
     def _is_finite(self, maximum: ir.Value) -> ir.Value:
         b = self.b
