@@ -118,7 +118,8 @@ def test_q_of_what_goes_never_counts(directory, length):
     assert run(directory, logits, q, k=np.full(5, 2, np.int32)).tolist() == [3, 2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("rows", [20, pytest.param(25, marks=pytest.mark.long)], ids=["two cores a row", "a core a row"])
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [20, 25], ids=["two cores a row", "a core a row"])
 def test_rows_that_are_computed(rows):
     """Long enough for a bound by a sample; few tokens allowed in some of them, many copies in another."""
     def sampler(logits, bias, allowed, temperature, p, k, q):
