@@ -24,9 +24,10 @@ def check(x, descending, target="ascend910b"):
 
 
 def rows(batch, length, dtype=np.float32):
-    """Numbers with zeros of either sign, infinities and NaN among them; a row of copies of few numbers last."""
+    """Numbers with zeros of either sign, infinities and NaN among them; a row of copies of few numbers last. Subnormal
+    numbers are not among them: vector units may take them for zero."""
     x = np.random.default_rng(length).normal(0, 3, (batch, length))
-    for start, value in enumerate((np.nan, -np.inf, np.inf, -0.0, 0.0, 1e-40)):
+    for start, value in enumerate((np.nan, -np.inf, np.inf, -0.0, 0.0, float(ml_dtypes.finfo(dtype).smallest_normal))):
         x[:, start::13] = value
     x[-1] = np.random.default_rng(length).choice([-0.0, 0.0, 2.0, -2.0], length)
     return x.astype(dtype)
