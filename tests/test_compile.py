@@ -235,19 +235,17 @@ def test_jit_compiles_once_per_shape():
 
 
 def test_many_processes_share_the_cache(tmp_path):
-    """Four processes compile and run the same kernel into one empty cache at once."""
+    """Two processes compile and run the same kernel into one empty cache at once."""
     script = textwrap.dedent("""
         import numpy as np, jascend as ja
         x = np.arange(64, dtype=np.float32).reshape(1, 64)
-        k = np.array([3], np.int32)
-        out = np.asarray(ja.compile(lambda x, k: ja.apply_top_k_top_p(x, k=k), x, k)(x, k))
-        print(int(np.isfinite(out).sum()))
+        print(*np.asarray(ja.compile(lambda x: ja.moe_gating_top_k(x, 3), x)(x).expert_idx)[0])
     """)
     environment = {**os.environ, "JASCEND_CACHE_DIR": str(tmp_path)}
     started = [
-        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)
+        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    assert [process.communicate(timeout=240)[0].strip() for process in started] == ["3"] * 4
+    assert [process.communicate(timeout=240)[0].strip() for process in started] == ["63 62 61"] * 2
 
 
 def test_without_a_compiler_everything_but_the_run_works(tmp_path):
