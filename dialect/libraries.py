@@ -27,10 +27,11 @@ class LibraryOperator:
       summary: what it computes.
       header: of its declarations, in `aclnnop/`.
       source: the page that its signature and limits are from.
-      operands: how many it takes.
+      operands: how many it takes, at least and at most.
       rule: `rule(operands, dims) -> result`, with matrices the way they are multiplied; raises VerifyError.
       parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "x0", "x1", ... for an operand, "out",
-        "[x0]" for a list of one tensor, "dim" and "dims" for the attribute, anything else as it is.
+        "[x0]" for a list of one tensor, "[x]" for one of all operands, "dim" and "dims" for the attribute, "{1}" for a list
+        of its second number, "dtype" for that of the result, anything else as it is.
       flops: `flops(operands, result) -> number`; 0 where time is that of memory.
       matrices: the operands whose last two dimensions may be transposed.
       index: the operand of indices or sizes that the library takes as int64.
@@ -41,7 +42,7 @@ class LibraryOperator:
     summary: str
     header: str
     source: str
-    operands: int
+    operands: int | tuple[int, int]
     rule: Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]
     parameters: tuple[str, ...]
     flops: Callable[[Sequence[Shaped], Shaped], int] = lambda operands, result: 0
@@ -51,10 +52,12 @@ class LibraryOperator:
 
     def result(self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = ()) -> Shaped:
         """The result's shape and dtype. Raises VerifyError where the operator does not take such operands."""
-        if len(operands) != self.operands:
-            raise VerifyError(f"{self.name} takes {self.operands} operands, got {len(operands)}")
+        least, most = self.operands if isinstance(self.operands, tuple) else (self.operands, self.operands)
+        if not least <= len(operands) <= most:
+            number = least if least == most else f"{least} to {most}"
+            raise VerifyError(f"{self.name} takes {number} operands, got {len(operands)}")
         turned = {i for i, flag in enumerate(transposed) if flag}
-        if transposed and not (turned and turned.issubset(self.matrices) and len(transposed) == self.operands):
+        if transposed and not (turned and turned.issubset(self.matrices) and len(transposed) == len(operands)):
             raise VerifyError(f"{self.name} has no use for 'transposed' = {list(transposed)}")
         return self.rule(self.multiplied(operands, transposed), dims)
 
@@ -122,11 +125,101 @@ def _index_select(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     return x._replace(shape=(*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :]))
 
 
-def _arg_max(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+def _position(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]:
+    def rule(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+        (x,) = operands
+        _check(x.dtype in FLOATS, f"{name} is called for floats, got {x}")
+        (dim,) = _one_dim(name, dims, x)
+        return Shaped((*x.shape[:dim], *x.shape[dim + 1 :]), "int32")
+
+    return rule
+
+
+def _reduction(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]:
+    def rule(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+        (x,) = operands
+        _check(x.dtype in (*FLOATS, "int32"), f"{name} is called for floats and int32, got {x}")
+        _some_dims(name, dims, x)
+        return x._replace(shape=tuple(size for dim, size in enumerate(x.shape) if dim not in dims))
+
+    return rule
+
+
+def _cumsum(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     (x,) = operands
-    _check(x.dtype in FLOATS, f"aclnnArgMax is called for floats, got {x}")
-    (dim,) = _one_dim("aclnnArgMax", dims, x)
-    return Shaped((*x.shape[:dim], *x.shape[dim + 1 :]), "int32")
+    _check(x.dtype in (*FLOATS, "int32"), f"aclnnCumsum is called for floats and int32, got {x}")
+    _one_dim("aclnnCumsum", dims, x)
+    return x
+
+
+def _flip(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    (x,) = operands
+    _some_dims("aclnnFlip", dims, x)
+    return x
+
+
+def _cat(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    first = operands[0]
+    (dim,) = _one_dim("aclnnCat", dims, first)
+    for x in operands:
+        others = len(x.shape) == len(first.shape) and all(
+            i == dim or same_size(a, b) for i, (a, b) in enumerate(zip(x.shape, first.shape))
+        )
+        _check(others and x.dtype == first.dtype, f"aclnnCat takes tensors that differ along {dim} only, got {_show(operands)}")
+    sizes = [x.shape[dim] for x in operands]
+    total = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
+    return first._replace(shape=(*first.shape[:dim], total, *first.shape[dim + 1 :]))
+
+
+def _slice(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    (x,) = operands
+    name = "aclnnSliceV2"
+    _check(len(dims) == 4, f"{name} takes a dimension, a start, an end and a step, got {list(dims)}")
+    dim, start, end, step = dims
+    _one_dim(name, (dim,), x)
+    size = x.shape[dim]
+    inside = 0 <= start <= end and step > 0 and (size is None or end <= size)
+    _check(inside, f"{name} takes positions of {x} and a step of at least 1, got {list(dims)}")
+    return x._replace(shape=(*x.shape[:dim], -(-(end - start) // step), *x.shape[dim + 1 :]))
+
+
+def _gather(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    x, index = operands
+    name = "aclnnGather"
+    (dim,) = _one_dim(name, dims, x)
+    fits = len(index.shape) == len(x.shape) and all(
+        i == dim or not (isinstance(a, int) and isinstance(b, int)) or a <= b
+        for i, (a, b) in enumerate(zip(index.shape, x.shape))
+    )
+    _check(fits and index.dtype in ("int32", "int64"), f"{name} takes an int32 or int64 of the rank of {x}, got {index}")
+    return x._replace(shape=index.shape)
+
+
+def _index_copy(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    x, index, source = operands
+    name = "aclnnIndexCopy"
+    (dim,) = _one_dim(name, dims, x)
+    is_list = len(index.shape) == 1 and index.dtype in ("int32", "int64")
+    _check(is_list, f"{name} takes a list of int32 or int64, got {index}")
+    wanted = x._replace(shape=(*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :]))
+    fits = source.dtype == x.dtype and len(source.shape) == len(x.shape) and all(map(same_size, source.shape, wanted.shape))
+    _check(fits, f"{name} takes a source of {wanted}, got {source}")
+    return x
+
+
+def _quant_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    a, b, scale = operands
+    name = "aclnnQuantMatmulV4"
+    _check(len(a.shape) == len(b.shape) == 2, f"{name} is called for matrices, got {_show(operands)}")
+    _check(a.dtype == b.dtype == "int8", f"{name} is called for int8, got {_show(operands)}")
+    _check(same_size(a.shape[1], b.shape[0]), f"{name} takes matrices that fit each other, got {_show(operands)}")
+    _check(scale == Shaped((1,), "float32"), f"{name} is called with one float32 as scale, got {scale}")
+    return Shaped((a.shape[0], b.shape[1]), "int32")
+
+
+def _some_dims(name: str, dims: tuple[int, ...], x: Shaped) -> None:
+    given = dims and len(set(dims)) == len(dims) and all(0 <= dim < len(x.shape) for dim in dims)
+    _check(bool(given), f"{name} takes some of the dimensions of {x}, got {list(dims)}")
 
 
 def _one_dim(name: str, dims: tuple[int, ...], x: Shaped) -> tuple[int]:
@@ -174,7 +267,56 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnArgMax", "Where along a dimension the largest element is, the first of equal ones.",
-            "aclnn_argmax.h", f"{_PAGES}/ops-math/aclnnArgMax.md", 1, _arg_max, ("x0", "dim", "false", "out"),
+            "aclnn_argmax.h", f"{_PAGES}/ops-math/aclnnArgMax.md", 1, _position("aclnnArgMax"),
+            ("x0", "dim", "false", "out"),
+        ),
+        LibraryOperator(
+            "aclnnArgMin", "Where along a dimension the smallest element is, the first of equal ones.",
+            "aclnn_argmin.h", f"{_PAGES}/ops-math/aclnnArgMin.md", 1, _position("aclnnArgMin"),
+            ("x0", "dim", "false", "out"),
+        ),
+        LibraryOperator(
+            "aclnnReduceSum", "Sums over some of the dimensions.",
+            "aclnn_reduce_sum.h", f"{_PAGES}/ops-math/aclnnReduceSum.md", 1, _reduction("aclnnReduceSum"),
+            ("x0", "dims", "false", "dtype", "out"),
+        ),
+        LibraryOperator(
+            "aclnnAmax", "The largest elements over some of the dimensions.",
+            "aclnn_amax.h", f"{_PAGES}/ops-math/aclnnAmax.md", 1, _reduction("aclnnAmax"), ("x0", "dims", "false", "out"),
+        ),
+        LibraryOperator(
+            "aclnnAmin", "The smallest elements over some of the dimensions.",
+            "aclnn_amin.h", f"{_PAGES}/ops-math/aclnnAmin.md", 1, _reduction("aclnnAmin"), ("x0", "dims", "false", "out"),
+        ),
+        LibraryOperator(
+            "aclnnCumsum", "Running sums along a dimension.",
+            "aclnn_cumsum.h", f"{_PAGES}/ops-math/aclnnCumsum.md", 1, _cumsum, ("x0", "dim", "dtype", "out"),
+        ),
+        LibraryOperator(
+            "aclnnFlip", "Some of the dimensions from end to start.",
+            "aclnn_flip.h", f"{_PAGES}/ops-nn/aclnnFlip.md", 1, _flip, ("x0", "dims", "out"),
+        ),
+        LibraryOperator(
+            "aclnnCat", "Tensors one after another along a dimension.",
+            "aclnn_cat.h", f"{_PAGES}/ops-math/aclnnCat.md", (2, 3), _cat, ("[x]", "dim", "out"),
+        ),
+        LibraryOperator(
+            "aclnnSliceV2", "Every so many positions of a dimension, from one to before another.",
+            "aclnn_slice_v2.h", f"{_PAGES}/ops-math/aclnnSliceV2.md", 1, _slice, ("x0", "{1}", "{2}", "{0}", "{3}", "out"),
+        ),
+        LibraryOperator(
+            "aclnnGather", "Along a dimension, the elements that an index of the result's shape names.",
+            "aclnn_gather.h", f"{_PAGES}/ops-nn/aclnnGather.md", 2, _gather, ("x0", "dim", "x1", "out"),
+        ),
+        LibraryOperator(
+            "aclnnIndexCopy", "A tensor with the slices that a list of positions names replaced by others.",
+            "aclnn_index_copy.h", f"{_PAGES}/ops-nn/aclnnIndexCopy&aclnnInplaceIndexCopy.md", 3, _index_copy,
+            ("x0", "dim", "x1", "x2", "out"),
+        ),
+        LibraryOperator(
+            "aclnnQuantMatmulV4", "The product of two matrices of int8, exact.",
+            "aclnn_quant_matmul_v4.h", f"{_PAGES}/ops-nn/aclnnQuantMatmulV4.md", 3, _quant_matmul,
+            ("x0", "x1", "x2", "nullptr", "nullptr", "nullptr", "false", "false", "out"), flops=_multiply_adds,
         ),
         LibraryOperator(
             "aclnnPermute", "The dimensions in another order.",

@@ -5,6 +5,9 @@ left needs a place in memory: what the program returns, what a library call take
 only be computed from whole rows, as a softmax. Each such value becomes the operand of an `ascend.row_wise`, and what uses
 it reads its result.
 
+Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel then
+computes one part of its rows after another.
+
 A value that has to be there before the rows that use it, because it is computed along another axis than theirs or is one
 for all of them, is a cluster of its own too.
 
@@ -31,7 +34,7 @@ from mlir.dialects import tensor
 
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
-from .lowerings.producers import VIEWS, unsupported_reason
+from .lowerings.producers import CONCATENATION, SLICE, VIEWS, base_of, has_columns, positions_in, unsupported_reason
 from .lowerings.reductions import is_reduction, reduction_of
 from .lowerings.row_wise import Access, labels_of, sources
 from .registry import register_pass
@@ -49,22 +52,46 @@ class ClusterRows:
             op = function.operation
             if op.name != "func.func" or KERNEL in op.attributes or not len(op.regions[0].blocks):
                 continue
+            _join_concatenations(op.regions[0].blocks[0])
             for value in _needed(op.regions[0].blocks[0]):
                 failed |= not _in_memory(value)
         if failed:
             raise PassFailure
 
 
+def _join_concatenations(block: ir.Block) -> None:
+    """Makes concatenations of rows part of the work before or after them, where there is some: else a library does it."""
+    for op in [view.operation for view in block.operations if _concatenates_rows(view.operation)]:
+        around = [value.owner for value in op.operands] + [use.owner.operation for use in op.results[0].uses]
+        if any(isinstance(other, ir.Operation | ir.OpView) and _is_work(other.operation) for other in around):
+            with ir.InsertionPoint(op), op.location:
+                joined = tensor.ConcatOp(op.results[0].type, op.attributes["dims"][0], list(op.operands))
+            op.results[0].replace_all_uses_with(joined.result)
+            op.erase()
+
+
+def _concatenates_rows(op: ir.Operation) -> bool:
+    if op.name != LIBRARY_CALL or op.attributes["callee"].value != "aclnnCat":
+        return False
+    (dim,) = op.attributes["dims"]
+    return 0 < dim == ir.RankedTensorType(op.results[0].type).rank - 1
+
+
+def _is_work(op: ir.Operation) -> bool:
+    return op.name in ("linalg.generic", SLICE, CONCATENATION)
+
+
 def computed(op: ir.Operation) -> bool:
     """Whether kernels of rows compute an op."""
     if is_reduction(op):
         return not isinstance(reduction_of(op), str)
-    return produced(op)
+    return unsupported_reason(op) is None and not is_plain_view(op)
 
 
 def produced(op: ir.Operation) -> bool:
-    """Whether an op is elementwise work that an operator's kernel computes where it takes the result."""
-    return unsupported_reason(op) is None and not is_plain_view(op)
+    """Whether an op is elementwise work that an operator's kernel computes where it takes the result: that of a batch of rows
+    lies there in ways of its own, which slices and positions would have to follow."""
+    return op.name not in (SLICE, CONCATENATION) and not positions_in(op) and not is_reduction(op) and computed(op)
 
 
 def is_plain_view(op: ir.Operation) -> bool:
@@ -101,20 +128,29 @@ def _needed(block: ir.Block) -> list[ir.Value]:
     return found
 
 
-def _before(value: ir.Value, access: Access, root: ir.Value, seen: set | None = None) -> Iterator[ir.Value]:
-    """What cannot be computed along with the rows of `root`, of what a piece of it is computed from."""
+def _before(
+    value: ir.Value, access: Access, root: ir.Value, seen: set | None = None, reduced: bool = False
+) -> Iterator[ir.Value]:
+    """What cannot be computed along with the rows of `root`, of what a piece of it is computed from; `reduced`: a reduction
+    goes over the piece."""
     seen = set() if seen is None else seen
-    if (value, access) in seen or isinstance(value.owner, ir.Block):
+    if (value, access, reduced) in seen or isinstance(value.owner, ir.Block):
         return
-    seen.add((value, access))
+    seen.add((value, access, reduced))
     owner = value.owner
     if not computed(owner):
         yield value
-    elif is_reduction(owner) and value != root and ("col" in access or not any(access)):
+    elif is_reduction(owner) and value != root and (has_columns(access) or not any(access)):
         yield value
+    elif owner.name == CONCATENATION and base_of(access[-1]) is not None:
+        if reduced or base_of(access[-1]) != "col":
+            yield value
+            return
+        for operand in owner.operands:
+            yield from _before(operand, (*access[:-1], "col"), root, seen)
     else:
         for operand, operand_access in sources(owner, access):
-            yield from _before(operand, operand_access, root, seen)
+            yield from _before(operand, operand_access, root, seen, reduced or is_reduction(owner))
 
 
 def _outside(value: ir.Value) -> Iterator[ir.Value]:

@@ -55,7 +55,7 @@ def _fused(
 
 def _graph_stages(prefix: str) -> dict[str, str]:
     return {
-        "import": f"inline-calls,fold-scalars,canonicalize,import,{_CLEAN}",
+        "import": f"inline-calls,fold-scalars,canonicalize,call-libraries,import,{_CLEAN}",
         "fused": f"fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
     }
 

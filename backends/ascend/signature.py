@@ -19,7 +19,7 @@ from jascend.dialect import ASCEND
 from jascend.dialect.ascend import shaped
 from jascend.dialect.errors import OperatorError, ParamInvalid, TilingError
 from jascend.dialect.rules import Shaped
-from jascend.passes.lowerings.producers import inputs
+from jascend.passes.lowerings.producers import CONCATENATION, SLICE, inputs
 
 from .plan import Launch, TensorType
 
@@ -114,19 +114,33 @@ def _leading(op: ir.OpView) -> frozenset[int]:
         value = getattr(op, operand.name)
         for dim in range(ir.RankedTensorType(value.type).rank if value is not None else 0):
             is_rows = dim == 0 and operand.by_row
-            for place in _places(value, dim):
-                meanings.setdefault(place, set()).add(is_rows)
+            for *place, whole in _places(value, dim):
+                meanings.setdefault(tuple(place), set()).add(is_rows and whole)
+    for view in op.operation.block.operations:
+        if view.operation.name == SLICE:  # what reads some of the rows does not serve any number of them
+            sizes = [ir.RankedTensorType(v.type).shape[:1] for v in (view.operands[0], view.results[0])]
+            for *place, _ in _places(view.operands[0], 0) if sizes[0] != sizes[1] else ():
+                meanings.setdefault(tuple(place), set()).add(False)
     rows = {place for place, found in meanings.items() if True in found}
     if any(dim > 0 or len(meanings[argument, dim]) > 1 for argument, dim in rows):
         return frozenset()  # the rows are not (only) a leading dimension
     return frozenset(argument for argument, _ in rows)
 
 
-def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int]]:
-    """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value."""
+def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int, bool]]:
+    """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value; and whether all of
+    one does."""
     owner = value.owner
     if isinstance(owner, ir.Block):
-        yield ir.BlockArgument(value).arg_number, dim
+        yield ir.BlockArgument(value).arg_number, dim, True
+    elif owner.name == SLICE:
+        (source,) = owner.operands
+        sizes = [ir.RankedTensorType(v.type).shape[dim] for v in (source, value)]
+        for argument, place, whole in _places(source, dim):
+            yield argument, place, whole and sizes[0] == sizes[1]
+    elif owner.name == CONCATENATION:
+        for operand in owner.operands:
+            yield from _places(operand, dim)
     elif owner.name == "linalg.generic":
         maps = [attribute.value for attribute in owner.attributes["indexing_maps"]]
         dim = ir.AffineDimExpr(maps[-1].results[dim]).position  # of the iteration: a reduction has more

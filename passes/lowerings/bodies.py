@@ -46,7 +46,7 @@ _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
     "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
 }  # fmt: skip
-_OTHERS = ("math.rsqrt", "arith.constant", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
+_OTHERS = ("math.rsqrt", "arith.constant", "linalg.index", "arith.index_cast", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
 _ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
 # Comparisons of floats that hardware makes as such, and those that are one or the other of two.
 _ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
@@ -62,7 +62,12 @@ def refusal(op: ir.Operation) -> str | None:
         return f"kernels do not compute '{op.name}'"
     if op.name == "linalg.yield":
         return None
+    if op.name == "linalg.index":
+        casts = all(use.owner.name == "arith.index_cast" for use in op.results[0].uses)
+        return None if casts else "kernels compute with positions as int32 only"
     operands, results = ([str(value.type) for value in values] for values in (op.operands, op.results))
+    if op.name == "arith.index_cast":
+        return None if results == ["i32"] else f"positions as {results[0]}; kernels compute with int32"
     if op.name in _CASTS:
         sources, targets = _CASTS[op.name]
         return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"

@@ -5,8 +5,9 @@ one piece of such a value inside the kernel, at the place where the piece is nee
 (`linalg.generic`, broadcasts, casts, constants, kernel arguments) and builds the same arithmetic on tiles.
 
 A piece is named by its access: for every dimension of the value "row" (the row at hand), "col" (a run of columns) or
-None (the only position of a unit dimension). Pieces without "col" do not change inside a row: they are computed once a
-row, on a tile of one 32-byte block, and spread by a splat.
+None (the first position, of a unit dimension the only one). A slice counts positions from its start on: "col+8" are the
+columns from the eighth on, "+3" is the fourth position. Pieces without columns do not change inside a row: they are
+computed once a row, on a tile of one 32-byte block, and spread by a splat.
 
 Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed
 through unchanged: what cannot be computed here is reported at its own location, every such op once.
@@ -33,6 +34,27 @@ _BLOCK_BYTES = 32
 _ROW_LANES = 8  # of what is the same throughout a row: one block of float32
 _COMPARED_LANES = 64  # a comparison covers 256 bytes at least
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
+SLICE = "tensor.extract_slice"
+CONCATENATION = "tensor.concat"  # along the last axis
+
+
+def base_of(label: str | None) -> str | None:
+    """What a label counts positions from."""
+    return label and (label.partition("+")[0] or None)
+
+
+def start_of(label: str | None) -> int:
+    """How many positions on from there it starts."""
+    return int((label or "").partition("+")[2] or 0)
+
+
+def shifted(label: str | None, by: int) -> str | None:
+    base, start = base_of(label), start_of(label) + by
+    return f"{base or ''}+{start}" if start else base
+
+
+def has_columns(access: Access) -> bool:
+    return any(base_of(label) == "col" for label in access)
 
 
 class Unsupported(Exception):
@@ -47,6 +69,11 @@ def unsupported_reason(op: ir.Operation) -> str | None:
         return _why_no_view(op)
     if op.name in ("tensor.empty", "linalg.fill"):
         return None
+    if op.name == SLICE:
+        return _why_no_slice(op)
+    if op.name == CONCATENATION:
+        along_rows = 0 < op.attributes["dim"].value == ir.RankedTensorType(op.results[0].type).rank - 1
+        return None if along_rows else "a concatenation along other than the last axis"
     if op.name != "linalg.generic":
         return "kernels compute elementwise work and the operators of the dialect 'ascend'"
     if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
@@ -77,6 +104,13 @@ def _why_no_view(op: ir.Operation) -> str | None:
     return "a reshape that moves elements between dimensions"
 
 
+def _why_no_slice(op: ir.Operation) -> str | None:
+    ranks = {ir.RankedTensorType(value.type).rank for value in (op.operands[0], op.results[0])}
+    if len(op.operands) > 1 or len(ranks) > 1 or set(op.attributes["static_strides"]) - {1}:
+        return "a slice of other than neighbouring elements, from a position that is known"
+    return None
+
+
 def _is_uniform(value: ir.Value) -> bool:
     """Whether all elements of a value are the same, so that any of them serves for any other."""
     if not isinstance(value.type, ir.RankedTensorType) or ir.RankedTensorType(value.type).rank == 0:
@@ -95,9 +129,9 @@ def inputs(op: ir.Operation) -> list[ir.Value]:
     """The operands whose elements an op reads (not its shape operands)."""
     if op.name == "linalg.generic":
         return list(op.operands)[: len(op.operands) - 1]
-    if op.name in VIEWS or op.name == "linalg.fill":
+    if op.name in (*VIEWS, SLICE, "linalg.fill"):
         return [op.operands[0]]
-    return []
+    return list(op.operands) if op.name == CONCATENATION else []
 
 
 def captured(op: ir.Operation) -> list[ir.Value]:
@@ -106,6 +140,12 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     used = dict.fromkeys(value for operation in inner for value in operation.operands)
     outside = [value for value in used if not isinstance(value.owner, ir.Block) and value.owner not in inner]
     return [value for value in outside if value.owner.name == "arith.constant"]
+
+
+def positions_in(op: ir.Operation) -> list[int]:
+    """The dimensions along which an op computes with the positions of its elements."""
+    inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
+    return [operation.attributes["dim"].value for operation in inner if operation.name == "linalg.index"]
 
 
 def width_of(element: ir.Type) -> int:
@@ -213,7 +253,7 @@ class Producers:
     # -- pieces that are the same throughout a row --------------------------------------------------------------
 
     def _prepare(self, value: ir.Value, access: Access) -> None:
-        if "col" not in access:
+        if not has_columns(access):
             self._splat(value, access)
             return
         owner = value.owner
@@ -226,6 +266,8 @@ class Producers:
             own = [op.results[0] for op in constants if op.name == "arith.constant"]
             for constant in (*own, *captured(owner)):
                 self._splat(constant, ())
+            if any(base_of(access[dim]) == "col" for dim in positions_in(owner)):
+                self._ramp()
 
     def row_tile(self, value: ir.Value, access: Access) -> ir.Value:
         """A value that is one a row, in the first lane of a tile."""
@@ -279,7 +321,7 @@ class Producers:
     # -- the walk -----------------------------------------------------------------------------------------------
 
     def _compute(self, value, access: Access, column, count, pad: float | None, done: dict) -> ir.Value:
-        if column is not None and "col" not in access:
+        if column is not None and not has_columns(access):
             return self._splat(value, access)
         key = (value, access)
         if key in self.known:
@@ -301,7 +343,7 @@ class Producers:
         inputs = [self._compute(v, a, column, count, pad, done) for v, a in accesses(owner, access)]
         if owner.name != "linalg.generic":
             return inputs[0]
-        return self._body(owner, inputs, column)
+        return self._body(owner, inputs, access, column)
 
     def _length(self, column: ir.Value | None) -> int:
         return self.tile if column is not None else self.row_lanes
@@ -353,7 +395,7 @@ class Producers:
         offset = None
         stride = 1
         for dim in reversed(range(shape.rank)):
-            position = {"row": self.row, "col": column, None: None, **self.outer}[access[dim]]
+            position = self._plus_start(self.position_of(access[dim], column), access[dim])
             if position is not None:
                 term = position if stride == 1 else b.op(arith.muli, position, b.index(stride))
                 is_first = offset is None or constant_index(offset) == 0
@@ -391,7 +433,32 @@ class Producers:
             return f"arg{value.arg_number}"
         return "value"
 
-    def _body(self, generic: ir.Operation, inputs: list[ir.Value], column) -> ir.Value:
+    def _ramp(self) -> ir.Value:
+        """0, 1, 2, ... in a tile."""
+        key = ("ramp", self.tile)
+        if key not in self._splats:
+            types = [tile_type(self.tile, self.b.i32_type)]
+            self._splats[key] = self.b.build(TILE.classes["Iota"], results=types, name="ramp").value
+        return self._splats[key]
+
+    def _positions(self, label: str | None, column) -> ir.Value:
+        """Where along a dimension the elements of a piece are, int32."""
+        b, of_columns = self.b, base_of(label) == "col"
+        position = self._plus_start(self.position_of(label, column), label)
+        first = b.i32(0) if position is None else b.op(arith.index_cast, b.i32_type, position)
+        lanes = b.splat(first, self._length(column), "position")
+        return b.op(arith.addi, self._ramp(), lanes, name="positions") if of_columns else lanes
+
+    def position_of(self, label: str | None, column: ir.Value | None) -> ir.Value | None:
+        return {"row": self.row, "col": column, None: None, **self.outer}[base_of(label)]
+
+    def _plus_start(self, position: ir.Value | None, label: str | None) -> ir.Value | None:
+        if not start_of(label):
+            return position
+        start = self.b.index(start_of(label))
+        return start if position is None else self.b.op(arith.addi, position, start)
+
+    def _body(self, generic: ir.Operation, inputs: list[ir.Value], access: Access, column) -> ir.Value:
         """The scalar body of a generic op, on tiles."""
         b = self.b
         block = generic.regions[0].blocks[0]
@@ -403,6 +470,13 @@ class Producers:
                 return operands[0]
             if op.name == "arith.constant":
                 values[op.results[0]] = self._outer(op.results[0], column)
+                continue
+            if op.name == "linalg.index":
+                with _at(b, op.location):
+                    values[op.results[0]] = self._positions(access[op.attributes["dim"].value], column)
+                continue
+            if op.name == "arith.index_cast":
+                values[op.results[0]] = operands[0]
                 continue
             with _at(b, op.location):
                 values[op.results[0]] = bodies.apply(b, op, operands)
@@ -417,7 +491,7 @@ class Producers:
 
 def _shows_input(op: ir.Operation) -> bool:
     """Whether an op's elements are those of its one input."""
-    if op.name in VIEWS:
+    if op.name in (*VIEWS, SLICE):
         return True
     return op.name == "linalg.generic" and len(op.regions[0].blocks[0].operations) == 1 and len(inputs(op)) == 1
 
@@ -440,7 +514,28 @@ def accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
         return [(source, _access_of_source(op, access))]
     if op.name == "linalg.fill":
         return [(op.operands[0], ())]
+    if op.name == SLICE:
+        starts = op.attributes["static_offsets"]
+        return [(op.operands[0], tuple(shifted(label, start) for label, start in zip(access, starts)))]
+    if op.name == CONCATENATION:
+        return [_part_of(op, access)]
     return []
+
+
+def _part_of(op: ir.Operation, access: Access) -> tuple[ir.Value, Access]:
+    """The piece of the tensor that a piece of a concatenation lies in: whose is its first column."""
+    start = start_of(access[-1])
+    for operand, first in zip(op.operands, starts_of_parts(op)):
+        length = ir.RankedTensorType(operand.type).shape[-1]
+        if start < first + length:
+            break
+    return operand, (*access[:-1], shifted(access[-1], -first))
+
+
+def starts_of_parts(op: ir.Operation) -> list[int]:
+    """The column that each operand of a concatenation starts at."""
+    lengths = [ir.RankedTensorType(operand.type).shape[-1] for operand in op.operands]
+    return [sum(lengths[:i]) for i in range(len(lengths))]
 
 
 def _access_of_source(op: ir.Operation, access: Access) -> Access:

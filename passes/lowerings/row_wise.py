@@ -6,6 +6,7 @@ What is gone about how:
   rows' share of it in long chunks.
 - *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the next
   and for the result, and what does not change from row to row is loaded once a core.
+- *Parts set side by side*: a run of columns after another, each as above.
 - *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
 
 A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a fixed
@@ -27,7 +28,9 @@ from ..builder import tile_type, up
 from .lowering import lowering
 from .ops import Ops
 from . import bodies
-from .producers import Access, accesses, compares, width_of
+from .producers import (
+    CONCATENATION, Access, accesses, base_of, compares, has_columns, positions_in, shifted, start_of, starts_of_parts, width_of,
+)  # fmt: skip
 from .reductions import Reduction, is_reduction, reduction_of
 from .row_chunks import slice_of
 from .rows import each_row
@@ -67,7 +70,9 @@ def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _
     if looped[-1] in ("row", None):
         return looped
     labels = (*looped[:-1], "col")
-    along = [piece for piece in pieces(value, labels, inside) if "col" in piece[1]]
+    if not isinstance(value.owner, ir.Block) and value.owner.name == CONCATENATION:
+        return labels
+    along = [piece for piece in pieces(value, labels, inside) if has_columns(piece[1])]
     reduced = any(is_reduction(v.owner) for v, _ in along if not isinstance(v.owner, ir.Block))
     plain = any(isinstance(v.owner, ir.Block) or not inside(v.owner) for v, _ in along)
     return looped if reduced and not plain else labels
@@ -83,7 +88,7 @@ def pieces(
         return
     seen.add((value, access))
     owner = value.owner
-    if not isinstance(owner, ir.Block) and inside(owner) and not (is_reduction(owner) and "col" in access):
+    if not isinstance(owner, ir.Block) and inside(owner) and not (is_reduction(owner) and has_columns(access)):
         for operand, operand_access in sources(owner, access):
             yield from pieces(operand, operand_access, inside, seen)
     yield value, access
@@ -94,6 +99,33 @@ def sources(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
     if is_reduction(op):
         return [(op.operands[0], (*access, "col"))]
     return accesses(op, access)
+
+
+def segments(value: ir.Value, labels: Access) -> list[tuple[Access, int]]:
+    """The runs of columns that each come from the same operands of all concatenations: what they are called, and how long
+    they are. One where nothing is concatenated."""
+    length = ir.RankedTensorType(value.type).shape[-1]
+    bounds = sorted({0, *_bounds(value, labels, length), length})
+    return [((*labels[:-1], shifted("col", start)), end - start) for start, end in zip(bounds, bounds[1:])]
+
+
+def _bounds(value: ir.Value, access: Access, length: int) -> Iterator[int]:
+    """Where a concatenation goes on to its next operand, within a run of so many columns of a value."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or is_reduction(owner) or not has_columns(access):
+        return
+    if owner.name != CONCATENATION:
+        for operand, operand_access in sources(owner, access):
+            yield from _bounds(operand, operand_access, length)
+        return
+    start = start_of(access[-1])
+    for operand, first in zip(owner.operands, starts_of_parts(owner)):
+        last = first + ir.RankedTensorType(operand.type).shape[-1]
+        begin, end = max(start, first), min(start + length, last)
+        if begin < end:
+            yield from (begin - start, end - start)
+            inner = _bounds(operand, (*access[:-1], shifted("col", begin - first)), end - begin)
+            yield from (begin - start + bound for bound in inner)
 
 
 @dataclass(frozen=True)
@@ -114,9 +146,11 @@ class RowWise:
         self.value, self.out = op.x, site.outputs["out"]
         self.labels = labels_of(op.x)
         self.shape = ir.RankedTensorType(op.x.type).shape
-        self.steps = _steps(self.value, self.labels)
-        self.pieces = list(pieces(self.value, self.labels))
-        if any(map(compares, {value for value, access in self.pieces if "col" not in access})):
+        along = "col" in self.labels
+        self.segments = segments(self.value, self.labels) if along else [(self.labels, 1)]
+        self.pieces = list(dict.fromkeys(piece for labels, _ in self.segments for piece in pieces(self.value, labels)))
+        self.steps = _steps(self.pieces)
+        if any(map(compares, {value for value, access in self.pieces if not has_columns(access)})):
             self.producers.row_lanes = 64  # for all alike
         site.deal_out(self.out)
 
@@ -126,8 +160,9 @@ class RowWise:
         if not self.steps and self.is_flat():
             self.flat(share)
             return
-        self.columns = self.shape[-1] if "col" in self.labels else 1
-        lengths = {step.reduction.length for step in self.steps} | ({self.columns} if "col" in self.labels else set())
+        lengths = {step.reduction.length for step in self.steps}
+        if "col" in self.labels:
+            lengths.update(length for _, length in self.segments)
         self.resident = len(lengths) == 1 and max(lengths) <= self.site.tile
         longest = max(lengths, default=1)
         self.tile = up(longest, _SUMMED if longest > _SUMMED else _LANES) if longest <= self.site.tile else self.site.tile
@@ -148,8 +183,18 @@ class RowWise:
     def is_flat(self) -> bool:
         """Whether every operand lies in memory as the result does, or is one value."""
         whole = [label for label in self.labels if label is not None]
-        found = (access for value, access in self.pieces if isinstance(value.owner, ir.Block))
-        return all([a for a in access if a is not None] in (whole, []) for access in found)
+        if len(self.segments) > 1:
+            return False
+        if len(whole) > 1 and any(not isinstance(v.owner, ir.Block) and positions_in(v.owner) for v, _ in self.pieces):
+            return False
+        found = [(value, access) for value, access in self.pieces if isinstance(value.owner, ir.Block)]
+        return all(
+            not any(access) or ([a for a in access if a is not None] == whole and self.row_shape(value) == self.row_shape(self.value))
+            for value, access in found
+        )  # fmt: skip
+
+    def row_shape(self, value: ir.Value) -> list[int]:
+        return [size for size in ir.RankedTensorType(value.type).shape[1:] if size != 1]
 
     def flat(self, share) -> None:
         b, t = self.b, self.t
@@ -172,7 +217,7 @@ class RowWise:
         """Loads what every row needs, once."""
         b, left = self.b, _KEPT_BYTES
         for value, access in self.pieces:
-            if not isinstance(value.owner, ir.Block) or set(access) - {None} != {"col"}:
+            if not isinstance(value.owner, ir.Block) or set(map(base_of, access)) - {None} != {"col"}:
                 continue
             element = ir.RankedTensorType(value.type).element_type
             left -= self.tile * max(4, width_of(element))
@@ -214,13 +259,13 @@ class RowWise:
         if "col" not in self.labels:
             self.store_scalar()
             return
-        producers.prepare([(self.value, self.labels)])
-        if self.resident:
-            count = b.index(self.columns, "row_length")
-            tile = producers.piece(self.value, self.labels, t.zero, count, self.pad(self.columns), done)
-            self.store(tile, self.labels, t.zero, count)
-            return
-        self.chunks(t.zero, b.index(self.columns, "row_length"), self.labels, self.pad(self.columns), "The result.")
+        for labels, length in self.segments:
+            count = b.index(length, "row_length")
+            if self.resident:
+                producers.prepare([(self.value, labels)])
+                self.store(producers.piece(self.value, labels, t.zero, count, self.pad(length), done), labels, t.zero, count)
+            else:
+                self.chunks(t.zero, count, labels, self.pad(length), "The result.")
 
     def reduce(self, steps: list[_Step], length: int, done: dict) -> None:
         """Reductions that do not depend on each other, in one pass."""
@@ -308,11 +353,11 @@ class RowWise:
         return self.b.op(arith.truncf, tile_type(lanes, element), tile, name="out")
 
 
-def _steps(value: ir.Value, labels: Access) -> list[_Step]:
-    """The reductions that a kernel's result needs."""
+def _steps(found: list[tuple[ir.Value, Access]]) -> list[_Step]:
+    """The reductions among the pieces of a kernel."""
     levels: dict[tuple[ir.Value, Access], int] = {}
     steps = []
-    for piece in pieces(value, labels):
+    for piece in found:
         owner = piece[0].owner
         if isinstance(owner, ir.Block):
             levels[piece] = 0

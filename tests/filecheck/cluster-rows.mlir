@@ -83,3 +83,25 @@ func.func @scalar(%x: tensor<8xf32>) -> tensor<f32> {
   } -> tensor<f32>
   return %max : tensor<f32>
 }
+
+// -----
+
+// What is computed and set side by side is one row of one kernel; a library joins what is in memory.
+// CHECK-LABEL: func.func @side_by_side(
+// CHECK:         %[[N:.*]] = linalg.generic
+// CHECK:         %[[JOINED:.*]] = tensor.concat dim(1) %[[N]], %arg1
+// CHECK:         "ascend.row_wise"(%[[JOINED]])
+// CHECK-NOT:     "ascend.row_wise"
+// CHECK:         "ascend.library_call"(%arg0, %arg1) {callee = "aclnnCat"
+func.func @side_by_side(%x: tensor<8x4xf32>, %y: tensor<8x3xf32>) -> (tensor<8x7xf32>, tensor<8x7xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.negf %a : f32
+    linalg.yield %q : f32
+  } -> tensor<8x4xf32>
+  %0 = "ascend.library_call"(%n, %y) {callee = "aclnnCat", dims = array<i32: 1>, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x4xf32>, tensor<8x3xf32>) -> tensor<8x7xf32>
+  %1 = "ascend.library_call"(%x, %y) {callee = "aclnnCat", dims = array<i32: 1>, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x4xf32>, tensor<8x3xf32>) -> tensor<8x7xf32>
+  return %0, %1 : tensor<8x7xf32>, tensor<8x7xf32>
+}

@@ -318,10 +318,11 @@ private:
 // A list of one tensor, of which it has a handle of its own: it is destroyed with the list.
 class TensorList {
 public:
-    explicit TensorList(const Tensor &tensor)
+    template <typename... Tensors>
+    explicit TensorList(const Tensors &...given)
     {
-        const aclTensor *const tensors[] = {tensor.Create()};
-        list_ = aclCreateTensorList(tensors, 1);
+        const aclTensor *const tensors[] = {given.Create()...};
+        list_ = aclCreateTensorList(tensors, sizeof...(given));
         Check(list_ == nullptr ? -1 : 0, "aclCreateTensorList");
     }
     TensorList(const TensorList &) = delete;

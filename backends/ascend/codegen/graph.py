@@ -83,7 +83,8 @@ class _Program:
             if i == operator.index and type_.dtype != "int64":
                 names[i] = self._cast(names[i], type_)
         self._made(step.result, step.type, 0)
-        parameters = [self._parameter(token, names, f"value{step.result}", step.dims) for token in operator.parameters]
+        told = names, f"value{step.result}", step.dims, step.type.dtype
+        parameters = [self._parameter(token, *told) for token in operator.parameters]
         self._two_phases(step.callee, parameters)
 
     def _made(self, value: int, type_: TensorType, filled: int) -> None:
@@ -105,7 +106,13 @@ class _Program:
         self._two_phases("aclnnCast", [f"{name}.get()", "ACL_INT64", f"{cast}.get()"])
         return cast
 
-    def _parameter(self, token: str, names: Sequence[str], result: str, dims: Sequence[int]) -> str:
+    def _parameter(self, token: str, names: Sequence[str], result: str, dims: Sequence[int], dtype: str) -> str:
+        if token == "dtype":
+            return f"ACL_{DTYPES[dtype]}"
+        if token == "[x]":
+            return self._declared(f"harness::TensorList {{}}({', '.join(names)})") + ".get()"
+        if token.startswith("{"):
+            return self._declared(f"harness::IntArray {{}}({{{{{dims[int(token[1:-1])]}}}}})") + ".get()"
         if token == "dim":
             return f"static_cast<int64_t>({dims[0]})"
         if token == "dims":
