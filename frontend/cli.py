@@ -145,6 +145,7 @@ def explain(
     forbid: Forbid = None,
     force: Force = None,
     output: Output = None,
+    remarks: Annotated[bool, typer.Option("--remarks", help="What passes decided inside of kernels as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Says what the compiler did with a function, what it did not do, and why, line by line."""
@@ -153,8 +154,8 @@ def explain(
     program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force)
     cli_program.write(program, output)
     if as_json:
-        return print_json({"name": program.name, "target": target, "remarks": cli_program.remarks(program)})
-    typer.echo(program.explain())
+        return print_json({"name": program.name, "target": target, "remarks": cli_program.remarks(program, remarks)})
+    typer.echo(program.explain(remarks))
 
 
 @app.command()

@@ -219,7 +219,7 @@ def print_summary(program: Program, output: Path | None) -> None:
     console().print(f"written to {output}" if output else "nothing written: -o DIR writes the project", markup=False)
 
 
-def remarks(program: Program) -> list[dict]:
+def remarks(program: Program, details: bool) -> list[dict]:
     """What the passes decided, as plain data."""
     return [
         {
@@ -231,6 +231,7 @@ def remarks(program: Program) -> list[dict]:
             "column": remark.position.column,
         }
         for remark in program.remarks
+        if details or not remark.detail
     ]
 
 

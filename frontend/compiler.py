@@ -220,9 +220,10 @@ class Program:
             raise ValueError(f"stage must be one of {', '.join(STAGES)}, got {stage!r}")
         return self._compiled.stages[stage]
 
-    def explain(self) -> str:
-        """What the passes decided and why, a line each, with the place in the source."""
-        return backend.explain(self.remarks)
+    def explain(self, details: bool = False) -> str:
+        """What the passes decided and why, a line each, with the place in the source; with `details` also what matters to
+        nobody but who works on the passes."""
+        return backend.explain(remark for remark in self.remarks if details or not remark.detail)
 
     def write(
         self,

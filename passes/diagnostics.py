@@ -215,12 +215,14 @@ def _caret_indent(line: str, column: int) -> str:
 
 @dataclass(frozen=True)
 class Remark:
-    """A decision of a pass: `kind` is "passed" (done), "missed" (not done, and why) or "analysis" (a fact)."""
+    """A decision of a pass: `kind` is "passed" (done), "missed" (not done, and why) or "analysis" (a fact). A `detail` tells
+    whoever works on the pass something, and whoever wrote the graph nothing."""
 
     pass_name: str
     kind: str
     text: str
     position: Position
+    detail: bool = False
 
     @property
     def location(self) -> str:
@@ -237,11 +239,11 @@ class Remarks:
     records: list[Remark] = field(default_factory=list)
     pass_name: str = ""  # the pass that is running; set by the pipeline
 
-    def add(self, where, kind: str, text: str) -> None:
+    def add(self, where, kind: str, text: str, *, detail: bool = False) -> None:
         """Records a decision at an op, a value or a location."""
         if kind not in REMARK_KINDS:
             raise ValueError(f"remark kind must be one of {', '.join(REMARK_KINDS)}, got {kind!r}")
-        self.records.append(Remark(self.pass_name, kind, text, resolve(_location_of(where))))
+        self.records.append(Remark(self.pass_name, kind, text, resolve(_location_of(where)), detail))
 
 
 # -- expected diagnostics -------------------------------------------------------------------------------------------

@@ -82,25 +82,30 @@ class PipelineLoads:
             attributes = kernel.operation.attributes
             if KERNEL not in attributes or SINGLE_BUFFERS in attributes:
                 continue
-            for loop in _loops(kernel.operation):
-                self.pipeline(loop, model, remarks)
+            done = [self.pipeline(loop, model, remarks) for loop in _loops(kernel.operation)]
+            candidates = [ahead for ahead in done if ahead is not None]
+            if candidates:
+                kind = "passed" if any(candidates) else "missed"
+                remarks.add(kernel.operation, kind, f"loops that load an iteration ahead: {sum(candidates)} of {len(candidates)}")
 
-    def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> None:
+    def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> bool | None:
+        """Whether the loop now loads ahead; None if it has nothing to load that way."""
         loads = _movable(loop)
         if not loads or _trips(loop) <= 1:
-            return
+            return None
         copy = sum(map(model.copy_cycles, loads))
         work = model.cycles(loop.regions[0].blocks[0])
         rest = work - copy
         gain = min(copy, rest) - model.control_cycles(loads)
         what = f"{len(loads)} load{'s' * (len(loads) > 1)} of {copy:.0f} cycles beside {rest:.0f} cycles of work"
         if gain < self.min_gain * work:
-            remarks.add(loop, "missed", f"{what}: not worth loading ahead")
-            return
-        remarks.add(loop, "passed", f"{what}: loaded an iteration ahead")
+            remarks.add(loop, "missed", f"{what}: not worth loading ahead", detail=True)
+            return False
+        remarks.add(loop, "passed", f"{what}: loaded an iteration ahead", detail=True)
         model.known.pop(loop, None)
         with loop.location, ir.InsertionPoint(loop):
             _rewrite(loop, loads)
+        return True
 
 
 # -- which loads ------------------------------------------------------------------------------------------------------

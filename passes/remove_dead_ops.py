@@ -97,6 +97,11 @@ def _operations(block: ir.Block) -> list[ir.Operation]:
     return [op.operation for op in block.operations]
 
 
+def _tell(op: ir.Operation, text: str, remarks: Remarks) -> None:
+    """Who wrote the graph knows its operators; all other ops are a matter of the compiler's own."""
+    remarks.add(op, "passed", text, detail=_dialect(op) != "ascend")
+
+
 def _touches_memory(op: ir.Operation) -> bool:
     return any(isinstance(operand.type, (ir.MemRefType, ir.UnrankedMemRefType)) for operand in op.operands)
 
@@ -137,7 +142,7 @@ def _merge_or_enter(op: ir.Operation, scopes: list[Scope], remarks: Remarks) -> 
     if earlier is None:
         scopes[-1][key] = op
         return
-    remarks.add(op, "passed", f"merged '{op.name}' with the same op at {resolve(earlier.location)}")
+    _tell(op, f"merged '{op.name}' with the same op at {resolve(earlier.location)}", remarks)
     for result, same in zip(op.results, earlier.results, strict=True):
         result.replace_all_uses_with(same)
     op.erase()
@@ -157,7 +162,7 @@ def _remove_in(op: ir.Operation, remarks: Remarks) -> bool:
     for block in reversed(list(_blocks(op))):
         for inner in reversed(_operations(block)):
             if _is_dead(inner):
-                remarks.add(inner, "passed", f"removed '{inner.name}', whose results are not used")
+                _tell(inner, f"removed '{inner.name}', whose results are not used", remarks)
                 inner.erase()
                 removed = True
                 continue

@@ -172,6 +172,24 @@ def test_explain(run):
     )
 
 
+def test_explain_keeps_what_is_inside_of_kernels_to_itself(run):
+    _, short, _ = run("explain", *FILTER)
+    assert "pipeline-loads: passed: loops that load an iteration ahead: " in short
+    assert "remove-dead-ops" not in short and " cycles beside " not in short
+    _, whole, _ = run("explain", *FILTER, "--remarks")
+    assert "remove-dead-ops: passed: removed 'arith." in whole and " cycles of work: loaded an iteration ahead" in whole
+    told = [json.loads(run("explain", *FILTER, "--json", *more)[1])["remarks"] for more in ([], ["--remarks"])]
+    assert [len(remarks) for remarks in told] == [text.count(": remark: ") for text in (short, whole)]
+
+
+def test_explain_tells_of_operators_that_nobody_uses(run, tmp_path):
+    (tmp_path / "idle.py").write_text(
+        "import jascend as ja\n\ndef kept(x):\n    ja.sort(x + 1)\n    return ja.sort(x)\n"
+    )
+    _, out, _ = run("explain", "idle.py:kept", "--spec", "f32[4,300]", "--forbid", "raise-sampling")
+    assert "idle.py:4:4: remark: remove-dead-ops: passed: removed 'ascend.sort', whose results are not used" in out
+
+
 PLUGIN = """
 from jascend.passes import rewrite
 

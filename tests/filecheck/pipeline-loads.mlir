@@ -17,6 +17,7 @@
 // CHECK-NOT:       "tile.load"
 // CHECK:           scf.yield %[[LOADED]]
 // WHY: remark: pipeline-loads: passed: 1 load of 993 cycles beside 1297 cycles of work: loaded an iteration ahead
+// WHY: remark: pipeline-loads: passed: loops that load an iteration ahead: 1 of 1
 func.func @chunks(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
@@ -122,6 +123,7 @@ func.func @place_from_data_noop(%x: memref<?xf32, "gm">, %where: memref<?xi32, "
 // CHECK-NOT:     iter_args
 // CHECK:         return
 // WHY: remark: pipeline-loads: missed: 1 load of {{.*}}: not worth loading ahead
+// WHY: remark: pipeline-loads: missed: loops that load an iteration ahead: 0 of 1
 func.func @not_worth_it_noop(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
