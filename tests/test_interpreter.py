@@ -3,11 +3,12 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import tile_kernels
 from mlir import ir
 
 import jascend as ja
 import jascend.dialect
-from jascend.passes.interpreter import NotInterpreted, run_kernel
+from jascend.passes.interpreter import NotInterpreted, dtype_of, run_kernel
 from jascend.passes.pipeline import run_pipeline
 
 FLOATS = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -92,3 +93,48 @@ def test_refuses(body, error, message):
     module = module_of("%n = arith.constant 9 : index " + body, '%x: memref<?xf32, "gm">')
     with pytest.raises(error, match=message):
         run_kernel(module, "f", [np.zeros(16, np.float32)])
+
+
+def test_whole_numbers_are_divided_towards_zero():
+    text = """
+func.func @k(%x: memref<?x64xi32, "gm">, %out: memref<?x64xi32, "gm">) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %x64 = "tile.load"(%x, %c0, %c64) : (memref<?x64xi32, "gm">, index, index) -> tensor<64xi32>
+  %a = "tile.extract"(%x64, %c0) : (tensor<64xi32>, index) -> i32
+  %b = "tile.extract"(%x64, %c1) : (tensor<64xi32>, index) -> i32
+  %q = arith.divsi %a, %b : i32
+  %r = arith.remsi %a, %b : i32
+  %scaled = arith.muli %q, %b : i32
+  %ten = arith.constant 10 : i32
+  %tens = arith.muli %q, %ten : i32
+  %both = arith.addi %tens, %r : i32
+  %tile = tensor.splat %both : tensor<64xi32>
+  "tile.store"(%tile, %out, %c0, %c64) : (tensor<64xi32>, memref<?x64xi32, "gm">, index, index) -> ()
+  return
+}
+"""
+    x = np.zeros((1, 64), np.int32)
+    x[0, :2] = -17, 5  # -3 and -2
+    (out,) = tile_kernels.agree(text, [x], targets=["ascend910b"])
+    assert set(out[0]) == {-32}
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU"])
+def test_rows_of_every_element(element):
+    memory, attributes = f'memref<?x64x{element}, "gm">', "row_length = 64 : i64, gm_pitch = 64 : i64, pitch = 64 : i64"
+    text = f"""
+func.func @k(%x: {memory}, %out: {memory}) attributes {{ascend.kernel}} {{
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %rows = "tile.load_rows"(%x, %c0, %c3) {{{attributes}}} : ({memory}, index, index) -> tensor<192x{element}>
+  "tile.store_rows"(%rows, %out, %c0, %c3) {{{attributes}}} : (tensor<192x{element}>, {memory}, index, index) -> ()
+  return
+}}
+"""
+    dtype = dtype_of(ir.Type.parse(element, jascend.dialect.make_context()))
+    x = np.arange(192).astype(np.uint8).repeat(dtype.itemsize).view(dtype).reshape(3, 64)
+    with jascend.dialect.make_context():
+        (out,) = run_kernel(ir.Module.parse(text), "k", [x])
+    assert out.tobytes() == x.tobytes()

@@ -6,6 +6,7 @@ from mlir import ir
 
 from ..definition import VerifyError
 
+SHARING = ("i4", "f4E2M1FN")  # two such elements share a byte
 
 def length_of(value: ir.Value) -> int:
     tile = ir.RankedTensorType(value.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
 from ..elements import element_name
-from .common import length_of, same_element
+from .common import SHARING, length_of, same_element
 
 _BLOCKS = {"f32": 8, "i32": 8, "f16": 16, "bf16": 16, "i16": 16}  # elements of a 32-byte block
 _BROADCAST = 8  # elements that Brcb takes at a time
@@ -36,7 +36,9 @@ def _verify_repeat(op) -> None:
 
 
 def _verify_take(op) -> None:
-    length = length_of(op.x)
+    length, element = length_of(op.x), element_name(op.x)
+    if element in SHARING:
+        raise VerifyError(f"lanes of whole bytes can be taken, but two elements {element} share a byte")
     if op.group < 1 or length % op.group:
         raise VerifyError(f"'group' must divide the {length} elements of 'x', got {op.group}")
     if op.count < 1 or op.start < 0 or op.start + op.count > op.group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..definition import Attribute, Op, Operand, Result, VerifyError
 from ..elements import element_name
-from .common import length_of, same_element
+from .common import SHARING, length_of, same_element
 
 _BYTES = {
     "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "ui8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1,
@@ -38,6 +38,8 @@ def _verify_copy(op, memory: str, verb: str) -> None:
 
 def _rows(op) -> None:
     length, element = length_of(op.value), element_name(op.value)
+    if element in SHARING:
+        raise VerifyError(f"rows of whole bytes can be copied, but two elements {element} share a byte")
     if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
         raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
     if op.pitch * _BYTES.get(element, 0) % _BLOCK:

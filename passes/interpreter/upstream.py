@@ -23,6 +23,18 @@ def _operand(x) -> np.ndarray:
     return flush(np.asarray(x, np.float32))
 
 
+def _quotient(a, b):
+    """Rounded towards zero, as the scalar unit does it."""
+    if np.any(np.asarray(b) == 0):
+        raise ValueError("division of an integer by 0")
+    whole = np.abs(a) // np.abs(b)
+    return np.where((np.asarray(a) < 0) != (np.asarray(b) < 0), -whole, whole)
+
+
+def _remainder(a, b):
+    return a - _quotient(a, b) * b
+
+
 def _register_arithmetic() -> None:
     floats = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}
     for name, ufunc in floats.items():
@@ -30,6 +42,7 @@ def _register_arithmetic() -> None:
     integers = {
         "addi": np.add, "subi": np.subtract, "muli": np.multiply, "andi": np.bitwise_and, "ori": np.bitwise_or,
         "xori": np.bitwise_xor, "minsi": np.minimum, "maxsi": np.maximum, "shrsi": np.right_shift, "shli": np.left_shift,
+        "divsi": _quotient, "remsi": _remainder,
     }  # fmt: skip
     for name, ufunc in integers.items():
         FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: typed(op, ufunc(a, b))

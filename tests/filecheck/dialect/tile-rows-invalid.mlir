@@ -56,6 +56,22 @@ func.func @narrow_broadcast(%t: tensor<8xf16>) {
 
 // -----
 
+func.func @rows_of_half_bytes(%x: memref<?x64xi4, "gm">, %n: index) {
+  // expected-error@below {{rows of whole bytes can be copied, but two elements i4 share a byte}}
+  %0 = "tile.load_rows"(%x, %n, %n) {row_length = 64 : i64, gm_pitch = 64 : i64, pitch = 64 : i64} : (memref<?x64xi4, "gm">, index, index) -> tensor<64xi4>
+  return
+}
+
+// -----
+
+func.func @take_half_bytes(%t: tensor<64xi4>) {
+  // expected-error@below {{lanes of whole bytes can be taken, but two elements i4 share a byte}}
+  %0 = "tile.take"(%t) {group = 64 : i64, start = 0 : i64, count = 32 : i64} : (tensor<64xi4>) -> tensor<32xi4>
+  return
+}
+
+// -----
+
 func.func @take_beyond_the_group(%t: tensor<32xf32>) {
   // expected-error@below {{4 lanes from 6 on are not within a group of 8}}
   %0 = "tile.take"(%t) {group = 8 : i64, start = 6 : i64, count = 4 : i64} : (tensor<32xf32>) -> tensor<16xf32>
