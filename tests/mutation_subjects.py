@@ -64,6 +64,9 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
         "ties": lambda: rng.integers(-40, 40, shape) / 4,
         "same": lambda: np.ones(shape),
         "few": lambda: np.where(rng.random(shape) < 0.002, 5, rng.normal(0, 1, shape)),
+        # What only the first chunk has: NaN, or copies of a value.
+        "early nan": lambda: np.where(np.isin(np.arange(vocabulary), (7, 3000)), np.nan, rng.normal(0, 4, shape)),
+        "early run": lambda: np.where(np.arange(vocabulary) < 4096, 0.0, rng.normal(0, 4, shape) ** 3 + 0.01),
         "special": lambda: rng.choice([0.0, 1.0, -300.0, np.inf, -np.inf, np.nan], shape),
         "rising": lambda: np.sort(rng.normal(0, 4, shape), axis=1),
         "falling": lambda: -np.sort(rng.normal(0, 4, shape), axis=1),
@@ -163,6 +166,9 @@ def filter_long_by_k(target):
     return mutations.of_program(top_k, *calls, cores=(1, 4), target=target)
 
 
+FUSED = ("fuse-sampling",)  # whether it pays or not
+
+
 def filter_and_draw(logits, p, k, q):
     drawn = jax.nn.softmax(ja.apply_top_k_top_p(logits, p, k), axis=-1) / jnp.maximum(q, 1e-10)
     return jnp.argmax(drawn, axis=-1)
@@ -177,12 +183,14 @@ def draws_of(calls, vocabulary, dtype=F32):
 
 @subject(targets=BOTH)
 def filter_sample(target):
-    return mutations.of_program(filter_and_draw, *draws_of(FILTER_CALLS, SHORT), cores=(1, 4), target=target)
+    draws = draws_of(FILTER_CALLS, SHORT)
+    return mutations.of_program(filter_and_draw, *draws, cores=(1, 4), target=target, force=FUSED)
 
 
 @subject
 def filter_sample_long(target):
-    return mutations.of_program(filter_and_draw, *draws_of(LONG_CALLS, LONG, BF16), cores=(1, 4), target=target)
+    draws = draws_of(LONG_CALLS, LONG, BF16)
+    return mutations.of_program(filter_and_draw, *draws, cores=(1, 4), target=target, force=FUSED)
 
 
 # -- samplers ---------------------------------------------------------------------------------------------------------
@@ -245,7 +253,7 @@ def ascending(x):
     return ja.sort(x)
 
 
-SORTED = ("normal", "ties", "same", "special", "rising")
+SORTED = ("normal", "ties", "same", "special", "rising", "early nan", "early run")
 
 
 @subject(targets=BOTH)
@@ -260,6 +268,13 @@ def sort_long(target):
     return mutations.of_program(
         ascending, *({"x": logits_of(kind, 9001, BF16)} for kind in SORTED), cores=(1, 2), target=target
     )
+
+
+@subject
+def sort_long_alone(target):
+    """Each row by one core, all its bands."""
+    calls = [{"x": logits_of(kind, 9001)} for kind in SORTED]
+    return mutations.of_program(descending, *calls, cores=(1, 2), target=target, rows=48)
 
 
 # -- gating -----------------------------------------------------------------------------------------------------------
@@ -327,7 +342,8 @@ def gating_of_many(target):
 @subject(targets=BOTH)
 def gating_by_table(target):
     table = np.stack([rng_of(i).permutation(64)[:8] for i in range(30)]).astype(np.int32)
-    return gating(gate_by_table, target, 20, x=normal(20, 64), input_ids=ints(np.arange(20) * 7 % 30), tid2eid=table)
+    ids = ints(np.arange(20) * 7 % 33 - 1)  # some are not in the table
+    return gating(gate_by_table, target, 20, x=normal(20, 64), input_ids=ids, tid2eid=table)
 
 
 @subject
@@ -363,7 +379,7 @@ def routing_copy(target):
 
 @subject
 def routing_of_long_rows(target):
-    return routing(target, 60113, tokens=3, slots=5, cores=(1, 2))
+    return routing(target, 60113, tokens=3, slots=2, cores=(1, 2))
 
 
 @subject
@@ -373,7 +389,7 @@ def routing_scaled(target):
 
 @subject(targets=BOTH)
 def routing_dropped(target):
-    return routing(target, 64, drop_pad_mode=1, expert_capacity=3)
+    return routing(target, 64, drop_pad_mode=1, expert_capacity=12)
 
 
 @subject(targets=BOTH)

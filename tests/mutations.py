@@ -18,6 +18,7 @@ import numpy as np
 
 import jascend as ja
 from jascend.backends.ascend import twin
+from jascend.backends.ascend.codegen import tiling
 from jascend.backends.ascend.plan import Launch as PlannedLaunch
 
 _BLOCK = 32  # bytes
@@ -57,20 +58,31 @@ class Subject:
     launches: tuple[Launch, ...]
 
 
-def of_program(function, *calls: dict, target: str = "ascend910b", cores: tuple[int, ...] = (1,)) -> Subject:
+def of_program(
+    function, *calls: dict, target: str = "ascend910b", cores: tuple[int, ...] = (1,), rows: int | None = None,
+    force: tuple[str, ...] = (),
+) -> Subject:  # fmt: skip
     """The one kernel of a program, compiled for the arrays of the first of the calls and launched for each of them with
-    each number of cores."""
-    program = ja.compile(function, **calls[0], target=target)
+    each number of cores. `rows` compiles it for as many instead: how many cores share a row follows from that."""
+    first = calls[0]
+    if rows is not None:
+        first = {name: jax.ShapeDtypeStruct((rows, *a.shape[1:]), a.dtype) for name, a in calls[0].items()}
+    program = ja.compile(function, **first, target=target, force=force)
     (kernel,) = program.kernels
     (step,) = (step for step in program._compiled.plan.steps if isinstance(step, PlannedLaunch))
-    like = tuple(np.zeros(t.shape, jnp.dtype(t.dtype)) for t in step.types)
     launches = []
     for call in calls:
         leaves = jax.tree.leaves(((), call))
         inputs = tuple(np.asarray(leaves[i]) for i in step.operands)
+        launched = step.rows(kernel.rows_of) if rows is None else len(inputs[0])
+        shapes = [t.shape if rows is None else (launched, *t.shape[1:]) for t in step.types]
+        like = tuple(np.zeros(shape, jnp.dtype(t.dtype)) for shape, t in zip(shapes, step.types))
         for number in cores:
-            k = kernel.on_cores(step, number)
-            launches.append(Launch(k.tiling_bytes, inputs, like, k.blocks, k.workspace_bytes))
+            fields, shape = kernel.shape.data(launched, number), kernel.shape
+            launch = Launch(
+                tiling.pack(fields), inputs, like, shape.blocks(launched, number), shape.workspace_bytes(launched, number)
+            )
+            launches.append(launch)
     return Subject(kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, tuple(launches))
 
 

@@ -142,7 +142,7 @@ class Filter:
         self.vocabulary, self.dtype = logits.get_dim_size(1), logits.element_type
         self.keys = Keys(self.b, self.dtype)
         self.producers.tile = plan.chunk
-        self.site = site
+        self.site, self.part_start = site, None
         site.deal_out(self.out)
 
     # -- the kernel ---------------------------------------------------------------------------------------------
@@ -209,9 +209,13 @@ class Filter:
 
     def chunks(self, start: ir.Value, end: ir.Value, chunk: int, length: int, resident: bool = False) -> RowChunks:
         ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
+        # What is in front of a part are parts.
+        is_in_front = self.part_start is not None and start == self.t.zero and end == self.part_start
+        whole = is_in_front and self.plan.part % chunk == 0
         return RowChunks(
-            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp, resident=resident
-        )
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp, resident=resident,
+            whole=whole,
+        )  # fmt: skip
 
     # -- one row ------------------------------------------------------------------------------------------------
 
@@ -252,7 +256,7 @@ class Filter:
     def own_part(self, turn: ir.Value) -> RowChunks:
         """This core's part of the row at hand."""
         b, plan = self.b, self.plan
-        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
+        start = self.part_start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
         end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
         self.searcher.cores.start, self.searcher.cores.turn = start, turn
         return self.chunks(start, end, plan.chunk, plan.part, plan.resident)

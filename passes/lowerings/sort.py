@@ -31,6 +31,7 @@ from .site import Candidate, Site
 SUMMARY = "Sorts every row, stable, with the position each value came from."
 CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False))
 
+_MAX_PARTS = 16
 _LISTS = (64, 128, 256, 384, 512, 1024, 2048, 4096)
 
 
@@ -57,24 +58,27 @@ class _Sort:
         self.chunk = next((lanes for lanes in _LISTS if lanes >= self.length), BATCH.gathered)
         self.producers.tile = self.chunk
         site.deal_out(site.outputs["values"])
-        self.parts = 1 if self.is_short else self._parts(x)
+        self.rows = None if x.is_dynamic_dim(0) else x.get_dim_size(0)
 
-    def _parts(self, x: ir.RankedTensorType) -> int:
-        if self.site.parts is not None or x.is_dynamic_dim(0) or x.get_dim_size(0) == 0:
+    def _parts(self, bands: int) -> int:
+        """How many cores share a row, each with a band at least."""
+        if self.site.parts is not None or not self.rows:
             return self.site.parts or 1
-        return max(1, min(16, self.site.target.vector_cores // x.get_dim_size(0)))
+        return max(1, min(_MAX_PARTS, bands, self.site.target.vector_cores // self.rows))
 
     def build(self) -> None:
         b = self.b
-        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4, parts=self.parts)
         self.t = Ops(b)
-        self.part = share.part
+        self.parts = 1
         self.ramp = self.t.ramp(self.chunk, b.f32_type, "ramp")
         if self.is_short:
             self.order = self.t.ramp(self.chunk, b.i32_type, "order")
         else:
             lane = self.t.ramp(self.chunk, ir.IntegerType.get_signless(16), "lane")
             self.descending = Descending(self.t, Keys(b, self.dtype), self.ramp, lane, self.length)
+            self.parts = self._parts(self.descending.bands)
+        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4, parts=self.parts)
+        self.part = share.part
         b.for_(share.first, share.last, self.t.one, [], self.row, induction="row", about="The rows of this core.")
 
     def row(self, row: ir.Value) -> list[ir.Value]:
@@ -119,7 +123,6 @@ class _Sort:
         t, b = self.t, self.b
         sample = self.descending.sample(chunks)
         nans = self.count(chunks, "UNE", None)
-        is_first = b.cmpi("eq", self.part, t.zero, "is_first")
         start = nans if self.descends else t.zero
         at = t.zero if self.descends else t.minus(b.index(self.length), nans, "numbers")
 
@@ -127,12 +130,11 @@ class _Sort:
             self.copy_nans(chunks, at)
             return []
 
-        b.if_(t.both(is_first, b.cmpi("sgt", nans, t.zero)), [], copy_nans, about="NaN, in order of position.")
-
         def one_band(band):
             high, low = self.descending.edge(sample, band), self.descending.edge(sample, t.plus(band, t.one))
+            is_first = b.cmpi("eq", band, t.zero, "is_first")
             (rank,) = b.if_(
-                b.cmpi("eq", band, t.zero), ["rank"], lambda: [start],
+                is_first, ["rank"], lambda: [start],
                 lambda: [t.plus(start, self.count(chunks, "OGE", high), "rank")], types=[b.index_type],
             )  # fmt: skip
 
@@ -145,8 +147,14 @@ class _Sort:
                 return []
 
             b.if_(t.opposite(b.cmpf("OGE", low, high), "has_elements"), [], within)
+            with_nan = t.both(is_first, b.cmpi("sgt", nans, t.zero))
+            b.if_(with_nan, [], copy_nans, about="NaN, in order of position.")
             return []
 
+        if self.parts == self.descending.bands:
+            with b.stage("A band of values: this core's part."):
+                one_band(self.part)
+            return
         bands, parts = b.index(self.descending.bands), b.index(self.parts)
         b.for_(self.part, bands, parts, [], one_band, induction="band", about="Bands of values, from the greatest down.")
 
@@ -170,13 +178,8 @@ class _Sort:
             packed, number = t.compress(chunk.x, nan, "packed")
             places, _ = t.compress(self.ramp, nan, "packed_places")
 
-            def write():
-                positions = t.in_row(places, chunk.column, "positions")
-                indices = t.to_i32(positions, "indices")
-                self.write(packed, indices, at, number)
-                return []
-
-            b.if_(b.cmpi("sgt", number, t.zero), [], write)
+            indices = t.to_i32(t.in_row(places, chunk.column, "positions"), "indices")
+            self.write(packed, indices, at, number)
             return [packed, places, t.plus(at, number, "at")]
 
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
