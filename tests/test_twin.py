@@ -175,6 +175,24 @@ def test_a_kernel_that_does_not_end_is_a_finding(library):
     assert sum(f.count for f in run.findings if f.kind == "timeout") == 4
 
 
+def test_ctrl_c_ends_a_kernel_that_does_not_end(library):
+    code = f"""
+import os, signal, threading
+import numpy as np
+from jascend.backends.ascend import twin
+library = twin.build({str(library.source)!r})
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    library.launch("hang", [np.zeros(4, np.int32)], blocks=4)
+except KeyboardInterrupt:
+    y = np.zeros(4, np.int32)
+    assert library.launch("keyed", [y], tiling_key=1, blocks=1).findings == [] and y[0] == 11
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
 def test_trace_is_the_program_in_order(library):
     x = np.ones((2, 100), np.float32)
     run = double_rows(library, x, np.zeros_like(x), trace=True)

@@ -146,7 +146,7 @@ def test_what_another_block_wrote_is_not_in_the_cache(libraries):
         run = library.launch(name, [np.zeros(64, i32)], blocks=4)
         assert [f.kind for f in run.findings] == (["data-cache"] if name == "stale" else []), run.describe()
     (finding,) = library.launch("stale", [np.zeros(64, i32)], blocks=4).findings
-    assert "call NdDmaDci before" in finding.message and finding.count == 4 and finding.other_line
+    assert "call NdDmaDci between" in finding.message and finding.count == 4 and finding.other_line
 
 
 def test_bytes_and_pieces_are_those_of_gm(libraries):

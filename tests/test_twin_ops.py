@@ -184,6 +184,8 @@ case("Cast_masked", "Cast(y, x0, RoundMode::CAST_NONE, 10, 2, UnaryRepeatParams{
      np.where(np.arange(128) % 64 < 10, ah[:128].astype(f32), 0).astype(f32))
 case("Cast_widen_in_place", "DataCopy(y[64].ReinterpretCast<half>(), x0, 128); PipeBarrier<PIPE_V>(); "
      "Cast(y, y[64].ReinterpretCast<half>(), RoundMode::CAST_NONE, 128);", [ah[:128].copy()], ah[:128].astype(f32))
+case("Cast_widen_where_it_lies", "DataCopy(y.ReinterpretCast<half>(), x0, 64); PipeBarrier<PIPE_V>(); "
+     "Cast(y, y.ReinterpretCast<half>(), RoundMode::CAST_NONE, 64);", [ah[:64].copy()], ah[:64].astype(f32))  # one repeat
 
 # ---- fills ----
 

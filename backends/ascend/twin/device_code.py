@@ -31,7 +31,6 @@ _WORDS = {
     **dict.fromkeys(("fopen", "fclose", "fread", "fwrite", "fprintf", "fputs", "puts", "scanf"),
                     "device code has no files or streams: use AscendC::printf"),
     "thread_local": "device code has no thread-local storage: a block is one thread, and its variables are its own",
-    "__bf16": "the type is called bfloat16_t",
 }
 # Calls of the C library; elsewhere these are names like any other.
 _CALLS = frozenset("free malloc calloc realloc aligned_alloc posix_memalign strdup alloca fopen fclose fread fwrite "

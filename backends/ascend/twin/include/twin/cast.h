@@ -252,9 +252,11 @@ TWIN_OUTLINE void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, con
   twin::TouchBytes(call, "src", false, src, from);
   twin::TouchBytes(call, "dst", true, dst, to);
   twin::CheckCastOverlap(call, d, to, a, from);
-  if (call.Issue(twin::RepeatsOf(to > from ? to : from)))
-    twin::CastMode(roundMode, twin::As<T>(call.core.ub + d), twin::As<U>(call.core.ub + a), count,
-                   call.core.deqScale);
+  if (!call.Issue(twin::RepeatsOf(to > from ? to : from))) return;
+  const uint8_t* read = call.core.ub + a;
+  if (d < a + from && a < d + to)  // a repeat reads all of its source before it writes
+    read = static_cast<uint8_t*>(std::memcpy(twin::ScratchBytes(from), read, from));
+  twin::CastMode(roundMode, twin::As<T>(call.core.ub + d), reinterpret_cast<const U*>(read), count, call.core.deqScale);
 }
 
 }  // namespace AscendC

@@ -5,6 +5,12 @@
 #include "twin/sort.h"
 #include "twin/tiling_structs.h"
 
+// Names of numbers that the published header of TopK leaves at global scope: kernels have come to use them.
+namespace {
+constexpr uint32_t TWO = 2, THREE = 3, FOUR = 4, FIVE = 5, SIX = 6, SEVEN = 7, EIGHT = 8, NINE = 9, TWELVE = 12;
+constexpr uint32_t SIXTEEN = 16, THIRTY_TWO = 32, FORTYEIGHT = 48;
+}  // namespace
+
 namespace AscendC {
 
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };

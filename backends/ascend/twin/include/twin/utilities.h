@@ -6,6 +6,8 @@ namespace AscendC {
 
 template <typename A, typename B>
 struct IsSameType : std::is_same<A, B> {};
+template <bool condition, typename A, typename B>
+struct Conditional : std::conditional<condition, A, B> {};
 
 template <typename A, typename B>
 constexpr auto DivCeil(A a, B b) -> decltype(a / b) { return (a + b - 1) / b; }

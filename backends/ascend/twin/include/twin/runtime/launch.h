@@ -54,7 +54,31 @@ class Arena {
     return true;
   }
 
+  // What lies behind an argument up to the guard is accessible: what the kernel's own code writes there is found later.
+  void Mark(const std::vector<Argument>& arguments) const {
+    for (const Argument& a : arguments) std::memset(a.base + a.bytes, kUntouched, Pages(a.bytes) - a.bytes);
+  }
+  static void FindStrayWrites(const std::vector<Argument>& arguments, std::vector<Finding>& out) {
+    for (const Argument& a : arguments) {
+      if (a.constants) continue;
+      uint64_t at = a.bytes, end = Pages(a.bytes);
+      while (at < end && a.base[at] == kUntouched) ++at;
+      while (end > at && a.base[end - 1] == kUntouched) --end;
+      if (at == end) continue;
+      Finding finding;
+      finding.kind = "gm-out-of-bounds";
+      finding.buffer = Name(a);
+      finding.begin = at;
+      finding.end = end;
+      finding.message = Text("the kernel's own code, without a call of the API, writes within [%llu, %llu) of %s, which has "
+                             "%llu bytes", (unsigned long long)at, (unsigned long long)end, finding.buffer.c_str(),
+                             (unsigned long long)a.bytes);
+      out.push_back(std::move(finding));
+    }
+  }
+
  private:
+  static constexpr uint8_t kUntouched = 0xa5;
   static uint64_t Pages(uint64_t bytes) { return RoundUp(bytes ? bytes : 1, 1 << 16); }
   uint8_t* base_ = nullptr;
   uint64_t bytes_ = 0;
@@ -80,6 +104,16 @@ inline void OnSignal(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// Python's own handler would not raise KeyboardInterrupt before the call of the kernel returns.
+inline struct sigaction previousInterrupt;
+inline void OnInterrupt(int signal, siginfo_t* info, void* context) {
+  interrupted = true;
+  if (previousInterrupt.sa_flags & SA_SIGINFO) return previousInterrupt.sa_sigaction(signal, info, context);
+  if (previousInterrupt.sa_handler != SIG_DFL) return previousInterrupt.sa_handler(signal);
+  sigaction(signal, &previousInterrupt, nullptr);
+  raise(signal);
+}
+
 inline std::mutex signalMutex;
 inline int signalUsers = 0;
 
@@ -93,12 +127,24 @@ struct SignalGuard {
       action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
       sigaction(kSignals[i], &action, &previousActions[i]);
     }
+    interrupted = false;
+    sigaction(SIGINT, nullptr, &previousInterrupt);
+    ignored_ = !(previousInterrupt.sa_flags & SA_SIGINFO) && previousInterrupt.sa_handler == SIG_IGN;
+    if (ignored_) return;
+    struct sigaction action = {};
+    action.sa_sigaction = OnInterrupt;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | (previousInterrupt.sa_flags & SA_RESTART);
+    sigaction(SIGINT, &action, nullptr);
   }
   ~SignalGuard() {
     std::lock_guard<std::mutex> lock(signalMutex);
     if (--signalUsers) return;
     for (int i = 0; i < kSignalCount; ++i) sigaction(kSignals[i], &previousActions[i], nullptr);
+    if (!ignored_) sigaction(SIGINT, &previousInterrupt, nullptr);
   }
+
+ private:
+  inline static bool ignored_ = false;  // Ctrl-C is, as in the background of a shell
 };
 
 // ---- calling the entry ----
@@ -206,14 +252,14 @@ inline void PrepareState(State& s, Launch& launch, uint32_t ubBytes, bool check,
   s.gmWrites.resize(launch.arguments.size());
   s.blockAccesses.resize(launch.arguments.size());
   s.firstOpen.resize(launch.arguments.size());
-  size_t room = UbRoom(ubBytes), history = RoundUp((room / kGranule + 1) * sizeof(Access), 64);
+  const size_t room = UbRoom(ubBytes), granules = room / kGranule + 1, history = RoundUp(granules * sizeof(Access), 64);
   s.ub = s.pages.Map(2 * room + 4 * history);
   std::memset(s.ub, 0xff, room);  // NaN, so that what is read unwritten shows
   s.valid = s.ub + room;
   uint8_t* next = s.valid + room;
-  s.writes = reinterpret_cast<Access*>(next);
+  s.writes.Use(reinterpret_cast<Access*>(next), granules);
   for (int p : {int(PIPE_V), int(PIPE_MTE2), int(PIPE_MTE3)}) {
-    s.reads[p] = reinterpret_cast<Access*>(next += history);
+    s.reads[p].Use(reinterpret_cast<Access*>(next += history), granules);
     if (check) s.gmReads[p].resize(launch.arguments.size());
   }
 }
@@ -346,6 +392,7 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
     if (launch.guard < (1 << 16)) return "{\"error\":\"no memory for the arguments\"}";
   }
   launch.guard /= 2;
+  if (options.check) arena.Mark(launch.arguments);
   for (uint32_t i = 0; i < count; ++i)
     if (arrays[i].alias == i && arrays[i].bytes && arrays[i].kind != kValue)
       std::memcpy(launch.arguments[slot[i]].base, arrays[i].data, arrays[i].bytes);
@@ -402,7 +449,8 @@ inline std::string RunKernel(void* entry, const Array* arrays, uint32_t count, c
   FindFlagsLeft(launch, options.check != 0, findings);
   FindBlockRaces(states, launch, findings);
   FindStaleStores(states, launch, findings);
-  FindStaleNdReads(states, launch, findings);
+  FindStaleReads(states, launch, findings);
+  if (options.check) Arena::FindStrayWrites(launch.arguments, findings);
   bool readOnlyWritten = false;
   for (const Finding& f : findings) readOnlyWritten = readOnlyWritten || f.kind == "read-only";
   for (uint32_t i = 0; i < count && !readOnlyWritten; ++i) {

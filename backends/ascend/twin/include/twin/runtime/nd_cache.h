@@ -37,47 +37,12 @@ inline uint32_t TrackNdCache(State& s, const char* api, Site site, uint32_t plac
     finding.begin = low - uint64_t(a.base);
     finding.end = high - uint64_t(a.base);
     finding.message = Text("%s reads %s through the cache of copies of several dimensions, which is older than what %s "
-                           "(line %d) wrote: call NdDmaDci before", api, finding.buffer.c_str(), other.api, other.line);
+                           "(line %d) wrote: call NdDmaDci between", api, finding.buffer.c_str(), other.api, other.line);
   }
   return since;
 }
 
 TWIN_API void ForgetNdCache() { tls_core->state->ndLines.clear(); }
-
-// Bytes that another block wrote, in an epoch between a block's first and a later read of them through its cache.
-inline void FindStaleNdReads(const std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
-  for (size_t a = 0; a < launch.arguments.size(); ++a)
-    for (size_t b = 0; b < states.size(); ++b)
-      for (const BlockAccess& now : states[b].blockAccesses[a]) {
-        if (now.since >= now.epoch) continue;
-        auto stale = [&](const BlockAccess& write) {
-          return write.write && write.begin < now.end && now.begin < write.end && write.epoch >= now.since &&
-                 write.epoch < now.epoch;
-        };
-        for (size_t other = 0; other < states.size(); ++other) {
-          const std::vector<BlockAccess>& log = states[other].blockAccesses[a];
-          auto write = other == b ? log.end() : std::find_if(log.begin(), log.end(), stale);
-          if (write == log.end()) continue;
-          const Place& here = states[b].places[now.place];
-          const Place& there = states[other].places[write->place];
-          Finding finding;
-          finding.kind = "data-cache";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = int(b);
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, write->begin) - uint64_t(launch.arguments[a].base);
-          finding.end = std::min(now.end, write->end) - uint64_t(launch.arguments[a].base);
-          finding.message = Text("%s of block %d reads %s through the cache of copies of several dimensions, which is "
-                                 "older than what %s of block %zu (line %d) wrote: call NdDmaDci before",
-                                 here.api, int(b), finding.buffer.c_str(), there.api, other, there.line);
-          out.push_back(std::move(finding));
-          break;
-        }
-      }
-}
 
 }  // inline namespace
 }  // namespace twin

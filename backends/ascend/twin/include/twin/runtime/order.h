@@ -91,32 +91,33 @@ inline bool Safe(State& s, const Instruction& i, int pipe, uint32_t sequence, bo
 inline void OrderUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
   uint32_t reportedWrite = 0, reportedRead = 0;
   for (uint64_t g = begin / kGranule; g * kGranule < end; ++g) {
-    const Access& last = s.writes[g];
-    if (last.sequence && last.begin < end && begin < last.end && last.place != reportedWrite &&
-        !Safe(s, i, s.places[last.place].pipe, last.sequence, write, true, false)) {
+    s.writes.Each(g, [&](const Access& last) {
+      if (last.begin >= end || begin >= last.end || last.place == reportedWrite ||
+          Safe(s, i, s.places[last.place].pipe, last.sequence, write, true, false))
+        return;
       reportedWrite = last.place;
       ReportRace(s, i.api, i.site, i.pipe, write, last.place, true, "UB", std::max<uint64_t>(begin, last.begin),
                  std::min<uint64_t>(end, last.end));
-    }
+    });
     if (!write) continue;
-    for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)}) {
-      const Access& read = s.reads[p][g];
-      if (read.sequence && read.begin < end && begin < read.end && read.place != reportedRead &&
-          !Safe(s, i, p, read.sequence, true, false, false)) {
+    for (int p : {int(PIPE_V), int(PIPE_MTE3), int(PIPE_MTE2)})
+      s.reads[p].Each(g, [&](const Access& read) {
+        if (read.begin >= end || begin >= read.end || read.place == reportedRead ||
+            Safe(s, i, p, read.sequence, true, false, false))
+          return;
         reportedRead = read.place;
         ReportRace(s, i.api, i.site, i.pipe, true, read.place, false, "UB", std::max<uint64_t>(begin, read.begin),
                    std::min<uint64_t>(end, read.end));
-      }
-    }
+      });
   }
 }
 
 // Remembers it, once all of an instruction's accesses are checked: in place it would hide what read there before.
 inline void RememberUb(State& s, const Instruction& i, uint64_t begin, uint64_t end, bool write) {
   if (!write && i.pipe == PIPE_S) return;  // complete before anything later is issued
-  Access* known = write ? s.writes : s.reads[i.pipe];
+  History& known = write ? s.writes : s.reads[i.pipe];
   for (uint64_t g = begin / kGranule; g * kGranule < end; ++g)
-    known[g] = {i.sequence, uint32_t(begin), uint32_t(end), i.place};
+    known.Remember(g, {i.sequence, uint32_t(begin), uint32_t(end), i.place});
 }
 
 // Replaces what the map knew of [begin, end).
@@ -161,15 +162,18 @@ inline void CheckGm(State& s, const Instruction& i, const GmIntervals& map, cons
 
 // The scalar unit reaches GM through a cache that copies do not see. Sources: the API reference on
 // DataCacheCleanAndInvalid; spec/ascendc.md 2.4.
-inline void TrackCache(State& s, const Instruction& i, const Argument& a, uint64_t begin, uint64_t end, bool write) {
-  if (i.pipe != PIPE_S && s.cache.empty()) return;
+// Returns the first epoch from which a read of the scalar unit may still have bytes.
+inline uint32_t TrackCache(State& s, const Instruction& i, const Argument& a, uint64_t begin, uint64_t end, bool write) {
+  uint32_t since = kOpen;
+  if (i.pipe != PIPE_S && s.cache.empty()) return since;
   for (uint64_t line = begin / 64; line * 64 < end; ++line) {
     auto it = s.cache.find(line);
     if (i.pipe == PIPE_S) {
       if (it == s.cache.end()) {
-        s.cache.emplace(line, CacheLine{i.place, write ? begin : ~0ull, 0});
+        s.cache.emplace(line, CacheLine{i.place, s.epoch, write ? begin : ~0ull, 0});
         continue;
       }
+      if (!write) since = std::min(since, it->second.epoch);
       if (it->second.stalePlace && !write &&
           AddFinding(s, "data-cache", i.site, s.places[it->second.stalePlace].line, nullptr)) {
         const Place& other = s.places[it->second.stalePlace];
@@ -197,6 +201,7 @@ inline void TrackCache(State& s, const Instruction& i, const Argument& a, uint64
       s.findings.back().otherFile = other.file;
     }
   }
+  return since;
 }
 
 TWIN_API void CleanCache(uint64_t address, bool entire) {
@@ -225,8 +230,8 @@ inline void OrderGm(State& s, const Instruction& i, size_t argument, uint64_t be
   } else if (i.pipe != PIPE_S) {
     Remember(s.gmReads[i.pipe][argument], begin, end, access);
   }
-  TrackCache(s, i, a, begin, end, write);
-  const uint32_t since = TrackNdCache(s, i.api, i.site, i.place, a, begin, end, write, i.throughNdCache);
+  const uint32_t since = std::min(TrackCache(s, i, a, begin, end, write),
+                                  TrackNdCache(s, i.api, i.site, i.place, a, begin, end, write, i.throughNdCache));
   // For races between blocks, adjacent accesses of one place are one.
   auto& log = s.blockAccesses[argument];
   if (!log.empty()) {

@@ -149,5 +149,44 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
   }
 }
 
+// Bytes that another block wrote after a block's cache had read them, and that this block reads from there again: the
+// scalar unit through its data cache, copies of several dimensions through theirs.
+inline void FindStaleReads(const std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
+  for (size_t a = 0; a < launch.arguments.size(); ++a)
+    for (size_t b = 0; b < states.size(); ++b)
+      for (const BlockAccess& now : states[b].blockAccesses[a]) {
+        if (now.since >= now.epoch) continue;
+        auto stale = [&](const BlockAccess& write) {
+          return write.write && write.begin < now.end && now.begin < write.end && write.epoch >= now.since &&
+                 write.epoch < now.epoch;
+        };
+        for (size_t other = 0; other < states.size(); ++other) {
+          const std::vector<BlockAccess>& log = states[other].blockAccesses[a];
+          auto write = other == b ? log.end() : std::find_if(log.begin(), log.end(), stale);
+          if (write == log.end()) continue;
+          const Place& here = states[b].places[now.place];
+          const Place& there = states[other].places[write->place];
+          const bool scalar = here.pipe == PIPE_S;
+          Finding finding;
+          finding.kind = "data-cache";
+          finding.file = here.file;
+          finding.line = here.line;
+          finding.otherFile = there.file;
+          finding.otherLine = there.line;
+          finding.block = int(b);
+          finding.buffer = Name(launch.arguments[a]);
+          finding.begin = std::max(now.begin, write->begin) - uint64_t(launch.arguments[a].base);
+          finding.end = std::min(now.end, write->end) - uint64_t(launch.arguments[a].base);
+          finding.message = Text("%s of block %d reads %s through the %s, whose contents are older than what %s of block "
+                                 "%zu (line %d) wrote: call %s between",
+                                 here.api, int(b), finding.buffer.c_str(),
+                                 scalar ? "data cache" : "cache of copies of several dimensions", there.api, other,
+                                 there.line, scalar ? "DataCacheCleanAndInvalid" : "NdDmaDci");
+          out.push_back(std::move(finding));
+          break;
+        }
+      }
+}
+
 }  // inline namespace
 }  // namespace twin

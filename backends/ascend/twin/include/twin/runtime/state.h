@@ -66,6 +66,45 @@ struct Access {
   uint32_t place = 0;
 };
 
+// The last accesses of one kind to each granule: the one that covered all of it, and beside it those that covered a part.
+class History {
+ public:
+  void Use(Access* whole, size_t granules) {
+    whole_ = whole;
+    marked_.resize(granules);
+  }
+
+  template <typename F>
+  void Each(uint64_t granule, F f) const {
+    if (whole_[granule].sequence) f(whole_[granule]);
+    if (!marked_[granule]) return;
+    for (const Access& part : parts_.at(granule)) f(part);
+  }
+
+  // What the access covers of the granule is forgotten: it was ordered after those there, or the lack of it is reported.
+  void Remember(uint64_t granule, const Access& access) {
+    const uint64_t low = granule * kGranule, high = low + kGranule;
+    const bool whole = access.begin <= low && high <= access.end;
+    if (marked_[granule]) {
+      std::vector<Access>& parts = parts_[granule];
+      parts.erase(std::remove_if(parts.begin(), parts.end(), [&](const Access& part) {
+        return access.begin <= std::max<uint64_t>(part.begin, low) && std::min<uint64_t>(part.end, high) <= access.end;
+      }), parts.end());
+    }
+    if (whole) {
+      whole_[granule] = access;
+      return;
+    }
+    marked_[granule] = 1;
+    parts_[granule].push_back(access);
+  }
+
+ private:
+  Access* whole_ = nullptr;
+  std::unordered_map<uint64_t, std::vector<Access>> parts_;
+  std::vector<uint8_t> marked_;  // 1 where there were parts
+};
+
 struct Event {
   bool set = false, taken = false;
   Clock clock;
@@ -95,12 +134,12 @@ struct BlockAccess {
   uint32_t until = kOpen;  // the first epoch in which it is surely complete,
   int8_t flag = -1;        // or that of the meeting through this flag,
   uint32_t nth = 0;        // the nth time that this block sets it
-  uint32_t since = kOpen;  // of a copy of several dimensions: the epoch in which its cache read bytes of these (nd_cache.h)
+  uint32_t since = kOpen;  // of a read through a cache: the first epoch in which that cache had read of the same lines
 };
 
 // A 64-byte line of GM in the scalar unit's data cache.
 struct CacheLine {
-  uint32_t place;           // the scalar access that brought it in
+  uint32_t place, epoch;    // the scalar access that brought it in, and when
   uint64_t dirty = ~0ull;   // the lowest address stored to; none
   uint32_t stalePlace = 0;  // the copy that changed GM under it
 };
@@ -194,8 +233,7 @@ struct State {
   uint32_t mergeSequence = 0, mergePlace = 0;  // of the last MrgSort
   uint32_t sequence[kPipes] = {};
   // By granule of UB, reads for V, MTE2 and MTE3; the pipe of a write is its place's.
-  Access* writes = nullptr;
-  Access* reads[kPipes] = {};
+  History writes, reads[kPipes];
   Event events[kPipes][kPipes][kEventIds];
   std::vector<GmIntervals> gmWrites, gmReads[kPipes];  // by argument
   std::vector<std::vector<BlockAccess>> blockAccesses;  // by argument

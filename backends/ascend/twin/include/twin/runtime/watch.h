@@ -35,6 +35,8 @@ inline double CpuSeconds(std::thread& thread) {
 #endif
 }
 
+inline std::atomic<bool> interrupted{false};  // by Ctrl-C, while a kernel runs
+
 // The last time that a block was seen to get on.
 struct Progress {
   uint64_t calls = 0, copies = 0;
@@ -57,7 +59,7 @@ struct Progress {
   }
 };
 
-// Waits for the blocks. Those that take longer than `seconds` (0: any time) or do not get on are ended: at their next
+// Waits for the blocks. Those that take longer than `seconds` (0: any time), are interrupted or do not get on are ended: at their next
 // API call, or by a signal if they make none.
 inline void Watch(Launch& launch, std::vector<State>& states, std::vector<std::thread>& threads, double seconds,
                   double patience) {
@@ -70,7 +72,9 @@ inline void Watch(Launch& launch, std::vector<State>& states, std::vector<std::t
   std::string why;
   while (why.empty()) {
     double left = seconds > 0 ? seconds - std::chrono::duration<double>(Clock::now() - start).count() : 1;
-    if (left <= 0) {
+    if (interrupted) {
+      why = "the run was interrupted";
+    } else if (left <= 0) {
       why = "the kernel does not end in the time given";
     } else {
       if (launch.doneChanged.wait_for(lock, limit(std::min(left, std::min(0.2, patience / 4))), finished)) return;
