@@ -17,6 +17,7 @@ import numpy as np
 from jascend import libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
+from jascend.backends.ascend import device as npu
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape, TensorType
 from jascend.backends.ascend.targets import target as target_of
@@ -48,6 +49,7 @@ class Program:
         self.kernels = tuple(compiled.kernels)
         self.library_calls = tuple(step for step in compiled.plan.steps if isinstance(step, LibraryCall))
         self.constants = traced.constants
+        self._device: npu.Device | None = None
         self.remarks = (*traced.remarks, *compiled.remarks.records)
 
     def __repr__(self) -> str:
@@ -55,16 +57,54 @@ class Program:
         return f"<jascend.Program {self.name} for {self.target}: {kernels}>"
 
     def __call__(self, *args, **kwargs):
-        """Runs the kernels on the twin.
+        """Runs the kernels: on the NPU that `load` has given the program, else on the twin.
 
         Args: as the function's, with the shapes and dtypes it was compiled for.
         Returns: what the function returns, as JAX arrays.
         Raises:
+          jascend.backends.ascend.device.DeviceError: a call on the device failed.
           TypeError, ValueError: the arguments differ from those it was compiled for.
           jascend.backends.ascend.twin.CompilerNotFound: there is no C++ compiler.
           RuntimeError: the twin's checker has findings; the text lists them.
         """
+        if self._device is not None:
+            return self._on_device(args, kwargs)
         return self._run(args, kwargs, _raise_findings)
+
+    @property
+    def device(self) -> str:
+        """Where calls run: "twin", or "npu:" with a device's number."""
+        return "twin" if self._device is None else f"npu:{self._device.number}"
+
+    def load(self, package: str | os.PathLike, *, device: int = 0) -> None:
+        """Installs a package that `build` made of this program beside its project: from now on, calls run on an NPU.
+
+        Args: `package`: as `build` returns it; `device`: the number of the NPU.
+        Raises:
+          jascend.backends.ascend.toolkit.ToolkitNotFound, BuildFailed: the runtime is missing, or the package cannot be
+            installed.
+          jascend.backends.ascend.device.DeviceError: there is no such device, or a library or a function is missing.
+        """
+        home, package = toolkit.home(runtime=True), Path(package).resolve()
+        vendor = toolkit.install(package.parent.parent, package) if self.kernels else None
+        loaded = npu.Device(home, vendor, device)
+        self.unload()
+        self._device = loaded
+
+    def unload(self) -> None:
+        """Gives the NPU back: calls run on the twin again."""
+        if self._device is not None:
+            self._device, device = None, self._device
+            device.close()
+
+    def _on_device(self, args, kwargs):
+        inputs = self._inputs(args, kwargs)
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        outputs = self._device.run(
+            self._plan_for(inputs), inputs, {name: kernel.fill for name, kernel in kernels.items()},
+            lambda step: step.rows(kernels[step.kernel].rows_of) == 0,
+        )  # fmt: skip
+        return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
 
     def profile(self, *args, cores: int | None = None, **kwargs) -> report.Report:
         """Runs the kernels on the twin with its cost model on.
@@ -150,7 +190,7 @@ class Program:
                     f"{self.name}: {name} must be {wanted.dtype}{shown}{where}, as compiled, "
                     f"but is {given.dtype}{list(given.shape)}"
                 )
-            array = np.ascontiguousarray(np.asarray(leaf, dtype=wanted.dtype))
+            array = np.asarray(leaf, dtype=wanted.dtype, order="C")
             if isinstance(leaf, np.ndarray) and array.base is not None:
                 array = array.copy()  # a view may overlap with another argument
             arrays.append(array)
@@ -255,18 +295,22 @@ class Program:
     def build(
         self, directory: str | os.PathLike, *, soc: str | None = None, arguments: tuple | None = None, jobs: int = 4
     ) -> Path:
-        """Writes the custom operator project and builds it with CANN's compiler.
+        """Writes the custom operator project and builds it with CANN's compiler. Where there is an NPU, the package is
+        loaded: calls then run there.
 
         Args: `directory`, `soc` and `arguments` as of `write`; `jobs`: how many to build at a time.
         Returns: the package, `build_out/custom_opp_<os>_<architecture>.run` in the directory.
         Raises:
           jascend.backends.ascend.toolkit.ToolkitNotFound: the toolkit, or a piece of it, is missing; the text lists all.
           jascend.backends.ascend.toolkit.BuildFailed: the build failed; the text has its last lines.
-          As `write` otherwise.
+          As `write` and, where there is an NPU, `load` otherwise.
         """
-        toolkit.home()  # before there is anything to clean up
+        home = toolkit.home()  # before there is anything to clean up
         project = self.write(directory, soc=soc, arguments=arguments)
-        return toolkit.build(project.resolve(), soc=soc or target_of(self.target).socs[0], jobs=jobs)
+        package = toolkit.build(project.resolve(), soc=soc or target_of(self.target).socs[0], jobs=jobs)
+        if npu.device_count(home):
+            self.load(package)
+        return package
 
 
 def _call_library(step: LibraryCall, operands: list[np.ndarray]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""With CANN and an NPU: `make test-npu`. It has not been run; the steps are tested with stand-ins in test_toolkit.py."""
+"""With CANN and an NPU: `make test-npu`. It has not been run; the steps are tested with stand-ins in test_toolkit.py and test_device.py."""
 
 import os
 
@@ -38,3 +38,20 @@ def test_built_kernels_give_what_the_twin_gives(name, tmp_path):
     package = program.build(tmp_path / name, arguments=arguments)
     callers = toolkit.run_callers(tmp_path / name, package)
     assert len(callers) >= len(program.kernels)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls_run_on_the_device(name, tmp_path):
+    """The program gives what it gave on the twin; the libraries' products are summed in another order."""
+    function, arguments = CASES[name]()
+    program = ja.compile(function, *arguments, target=TARGET)
+    expected = np.asarray(program(*arguments), np.float32)
+    program.build(tmp_path / name)
+    assert program.device == "npu:0"
+    try:
+        actual = np.asarray(program(*arguments), np.float32)
+    finally:
+        program.unload()
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(actual), finite)
+    np.testing.assert_allclose(actual[finite], expected[finite], atol=0.02 * np.abs(expected[finite]).max())

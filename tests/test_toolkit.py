@@ -1,5 +1,6 @@
 """`program.build` and what runs the callers, with stand-ins for CANN's programs that record their calls."""
 
+import hashlib
 import os
 
 import jax
@@ -47,11 +48,13 @@ def test_a_build_and_its_callers(program, cann, tmp_path):
     package = program.build(tmp_path / "project", jobs=2)
     assert package == tmp_path / "project/build_out/custom_opp_linux_x86_64.run"
     assert toolkit.run_callers(tmp_path / "project", package) == ["test_one"]
-    project, operators = tmp_path / "project", tmp_path / "project/installed/vendors/jascend/op_api"
+    project = tmp_path / "project"
+    installed = project / "installed" / hashlib.sha256(package.read_bytes()).hexdigest()[:12]
+    operators = installed / "vendors/jascend/op_api"
     assert (tmp_path / "record").read_text().splitlines() == [
         f"cmake -S . -B build_out -DCMAKE_BUILD_TYPE=Release -DASCEND_COMPUTE_UNIT=ascend910b in {project}",
         f"cmake --build build_out --target binary package --parallel 2 in {project}",
-        f"package --quiet --install-path={project}/installed",
+        f"package --quiet --install-path={installed}",
         f"cmake -S . -B build -Dpackage={operators} in {project}/test",
         f"cmake --build build in {project}/test",
         f"caller {operators}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}",

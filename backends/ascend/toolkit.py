@@ -6,6 +6,7 @@ is said at once. Nothing here has been run against a toolkit or a device: tests 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -77,6 +78,21 @@ def build(project: Path, *, soc: str, jobs: int = 4) -> Path:
     return packages[0]
 
 
+def install(project: Path, package: Path) -> Path:
+    """Installs a package beside its project, each build in a place of its own: what a process has loaded stays as it is.
+
+    Returns: the directory of its operators. Raises BuildFailed."""
+    installed = project / "installed" / hashlib.sha256(package.read_bytes()).hexdigest()[:12]
+    vendor = installed / "vendors" / "jascend"
+    if not vendor.is_dir():
+        try:
+            _run([str(package), "--quiet", f"--install-path={installed}"], project)
+        except BuildFailed:
+            shutil.rmtree(installed, ignore_errors=True)  # what is there in part is not installed
+            raise
+    return vendor
+
+
 def run_callers(project: Path, package: Path) -> list[str]:
     """Installs a package beside its project, builds the callers in `test/`, and runs each on the device.
 
@@ -84,13 +100,12 @@ def run_callers(project: Path, package: Path) -> list[str]:
     Raises: ToolkitNotFound, BuildFailed: also where a result is not what is expected.
     """
     home(runtime=True)
-    installed, tests = project / "installed", project / "test"
-    _run([str(package), "--quiet", f"--install-path={installed}"], project)
-    operators = installed / "vendors" / "jascend" / "op_api"
+    tests, vendor = project / "test", install(project, package)
+    operators = vendor / "op_api"
     _run(["cmake", "-S", ".", "-B", "build", f"-Dpackage={operators}"], tests)
     _run(["cmake", "--build", "build"], tests)
     libraries = os.pathsep.join([str(operators / "lib"), os.environ.get("LD_LIBRARY_PATH", "")])
-    environment = {"LD_LIBRARY_PATH": libraries, "ASCEND_CUSTOM_OPP_PATH": str(installed / "vendors" / "jascend")}
+    environment = {"LD_LIBRARY_PATH": libraries, "ASCEND_CUSTOM_OPP_PATH": str(vendor)}
     callers = sorted((tests / "build").glob("test_*"))
     for caller in callers:
         _run([str(caller)], tests, environment)

@@ -10,7 +10,7 @@
 namespace {
 
 int g_open = 0;  // what has been made and not yet been given back
-bool g_finalized = false;
+bool g_isSet = false, g_finalized = false;
 std::map<void *, size_t> g_memory;
 
 int Count(int change)
@@ -45,8 +45,24 @@ aclError aclFinalize()
     g_finalized = true;
     return Count(-1);
 }
-aclError aclrtSetDevice(int32_t device) { return device == 0 ? Count(1) : 107001; }
-aclError aclrtResetDevice(int32_t) { return Count(-1); }
+aclError aclrtGetDeviceCount(uint32_t *count)
+{
+    const char *devices = std::getenv("STAND_IN_DEVICES");
+    *count = devices == nullptr ? 1 : static_cast<uint32_t>(std::atoi(devices));
+    return ACL_SUCCESS;
+}
+aclError aclrtSetDevice(int32_t device)
+{
+    Count(g_isSet ? 0 : 1);  // setting it again changes nothing
+    g_isSet = true;
+    return device == 0 ? ACL_SUCCESS : 107001;
+}
+aclError aclrtResetDevice(int32_t)
+{
+    Count(g_isSet ? -1 : 0);
+    g_isSet = false;
+    return ACL_SUCCESS;
+}
 aclError aclrtCreateStream(aclrtStream *stream)
 {
     *stream = &g_open;

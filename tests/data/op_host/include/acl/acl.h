@@ -39,6 +39,7 @@ typedef enum aclrtMemcpyKind {
 
 aclError aclInit(const char *configPath);
 aclError aclFinalize();
+aclError aclrtGetDeviceCount(uint32_t *count);
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtResetDevice(int32_t deviceId);
 aclError aclrtCreateStream(aclrtStream *stream);
