@@ -3,7 +3,8 @@
     python benchmarks/fusion.py [--check] [CASE ...]
 
 The graph: logits, a bias, a mask of what is allowed, temperature, top-k and top-p, softmax over q, argmax. Apart, the filter is
-one kernel and the draw another, both with the elementwise work before them computed where they load. The figures are those of
+one kernel and the draw another, both with the elementwise work before them computed where they load. With a key, the numbers of
+`jax.random.categorical` are a third; fused, they are drawn for what the filter keeps. The figures are those of
 the twin's cost model, see docs/cost_model.md. With `--check` it exits with 1 where the fused graph does not need 3 times fewer
 bytes of global memory and cycles.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import sys
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -27,14 +29,25 @@ CASES = {
     "a core a row": (48, 128256, ml_dtypes.bfloat16, 50, 0.9, 48),
     "a core a row, shorter": (48, 32000, ml_dtypes.bfloat16, 50, 0.9, 48),
     "few rows": (4, 128256, ml_dtypes.bfloat16, 50, 0.9, 48),
+    "a core a row, with a key": (48, 32000, ml_dtypes.bfloat16, 50, 0.9, 48),
+    "few rows, with a key": (4, 32000, ml_dtypes.bfloat16, 50, 0.9, 48),
 }
 
 
-def sampler(logits, bias, allowed, temperature, p, k, q):
+def filtered(logits, bias, allowed, temperature, p, k):
     x = (logits.astype(jnp.float32) + bias) / temperature[:, None]
     x = jnp.where(allowed, x, -jnp.inf)
-    kept = ja.apply_top_k_top_p(x, p, k)
-    return ja.top_k_top_p_sample(kept, OFF, 1.0, q, eps=0.0).logits_select_idx
+    return ja.apply_top_k_top_p(x, p, k)
+
+
+def sampler(*arrays):
+    *others, q = arrays
+    return ja.top_k_top_p_sample(filtered(*others), OFF, 1.0, q, eps=0.0).logits_select_idx
+
+
+def sampler_with_key(*arrays):
+    *others, key = arrays
+    return jax.random.categorical(key, filtered(*others))
 
 
 def arguments(rows, vocabulary, dtype, k, p):
@@ -51,9 +64,11 @@ def main() -> None:
     table, missed = Table("", "", "launches", "modelled, us", "cycles", "GM bytes a logit", "roofline, us"), []
     for name in words or CASES:
         *case, cores = CASES[name]
-        arrays, reports = arguments(*case), []
+        arrays, reports, draw = arguments(*case), [], sampler
+        if name.endswith("with a key"):
+            arrays, draw = (*arrays[:-1], jax.random.key(0)), sampler_with_key
         for label, options in (("fused", {"force": "fuse-sampling"}), ("apart", {"forbid": "fuse-sampling"})):
-            report = ja.compile(sampler, *arrays, **options).profile(*arrays, cores=cores)
+            report = ja.compile(draw, *arrays, **options).profile(*arrays, cores=cores)
             reports.append((report.gm_read_bytes + report.gm_write_bytes, report.cycles))
             table.add_row(
                 f"{name}: {case[0]} x {case[1]}" if label == "fused" else "", label, str(report.launches),

@@ -23,6 +23,15 @@ _DTYPES = {
 }  # fmt: skip
 _TARGETS = ("ascend910b", "ascend910_93", "ascend950")
 _TARGET = Attribute("target", "string", "the product whose limits hold; absent: the union of all", True, _TARGETS)
+_DRAW = Attribute(
+    "draw", "string", "exponential: -log(1 - u), as `jax.random.exponential`; gumbel: -log(u), of which `jax.random.gumbel` is "
+    "the negated logarithm", values=rules.DRAWS,
+)  # fmt: skip
+_LOW = Attribute("low", "float", "the least u, at least 0 and below 1; 0 for exponential, 2^-126 for `jax.random.gumbel`")
+_COUNTS = Attribute(
+    "counts", "string", "array: the counter of element (b, i) is b * V + i, as where one key draws all; row: i, as where each "
+    "row has a key of its own", values=rules.COUNTS,
+)  # fmt: skip
 _GATING = (
     Attribute("k", "integer", "experts a token"),
     Attribute("k_group", "integer", "groups to keep"),
@@ -92,8 +101,9 @@ def _verify_filter_sample(op) -> None:
     if not op.eps >= 0:
         raise VerifyError(f"eps must not be negative, but is {op.eps}")
     expected = rules.filter_sample(
-        shaped(op.logits), shaped(op.q), shaped(op.p), shaped(op.k), index_dtype=index, target=op.target
-    )
+        shaped(op.logits), shaped(op.q), shaped(op.p), shaped(op.k), shaped(op.key),
+        draw=op.draw, low=op.low, counts=op.counts, index_dtype=index, target=op.target,
+    )  # fmt: skip
     _expect(op.index, "index", expected)
 
 
@@ -251,11 +261,19 @@ ASCEND = Dialect(
             "An index sampled from every filtered row: of the greatest probability over `q`.",
             operands=(
                 Operand("logits", "tensor", "[B, V]; f32, f16 or bf16", by_row=True),
-                Operand("q", "tensor", "[B, V] f32, not negative, usually drawn from Exp(1); by index in the row", by_row=True),
+                Operand(
+                    "q", "tensor", "[B, V] f32, not negative, usually drawn from Exp(1); by index in the row", optional=True,
+                    by_row=True,
+                ),
                 Operand("p", "tensor", "[B], dtype of `logits`", optional=True, by_row=True),
                 Operand("k", "tensor", "[B] i32; k <= 0 or k >= V keeps all", optional=True, by_row=True),
+                Operand("key", "tensor", "[B, 2] i32, as of `random_exponential`, in the place of q", optional=True, by_row=True),
             ),
-            attributes=(Attribute("eps", "float", "added to q, not negative"), _TARGET),
+            attributes=(
+                Attribute("eps", "float", "added to q, not negative"),
+                *(dataclasses.replace(attribute, optional=True) for attribute in (_DRAW, _LOW, _COUNTS)),
+                _TARGET,
+            ),
             results=(Result("index", "tensor", "[B] i32 or i64"),),
             description=(
                 "The row is filtered as by `apply_top_k_top_p`, with its ties; then, of the elements that are not -inf now, the "
@@ -268,6 +286,32 @@ ASCEND = Dialect(
             ),
             verify=_verify_filter_sample,
             rule=rules.filter_sample,
+        ),
+        Op(
+            "random_exponential",
+            "Numbers from Exp(1), drawn as `jax.random` draws them with a key of Threefry-2x32.",
+            operands=(Operand("key", "tensor", "[B, 2] i32, the two words of each row's key", by_row=True),),
+            attributes=(Attribute("length", "integer", "V, the numbers of a row"), _DRAW, _LOW, _COUNTS),
+            results=(Result("q", "tensor", "[B, V] f32"),),
+            description=(
+                "The bits of a number are the exclusive or of the two words that Threefry makes of the key and the number's "
+                "counter (the form that JAX calls partitionable): exactly those of `jax.random.bits`. The upper 23 of them, as the "
+                "mantissa of a number from 1 to 2, less 1, times 1 - `low`, plus `low`, make a uniform number u."
+            ),
+            verify=_verify_by_rule,
+            rule=rules.random_exponential,
+        ),
+        Op(
+            "random_key",
+            "Keys of Threefry-2x32 made of keys and numbers, as `jax.random.split` and `fold_in` make them.",
+            operands=(
+                Operand("key", "tensor", "[B, 2] i32, the two words of each key", by_row=True),
+                Operand("count", "tensor", "[B] i32: of `split`, which of the keys; of `fold_in`, its data", by_row=True),
+            ),
+            results=(Result("child", "tensor", "[B, 2] i32"),),
+            description="The words are what Threefry makes of the key and a counter whose lower word is `count`.",
+            verify=_verify_by_rule,
+            rule=rules.random_key,
         ),
         Op(
             "top_k_top_p_sample",

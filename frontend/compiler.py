@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jascend import libraries
+from jascend import keys, libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend import device as npu
@@ -104,7 +104,7 @@ class Program:
             self._plan_for(inputs), inputs, {name: kernel.fill for name, kernel in kernels.items()},
             lambda step: step.rows(kernels[step.kernel].rows_of) == 0,
         )  # fmt: skip
-        return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
+        return self._returned(outputs)
 
     def profile(self, *args, cores: int | None = None, **kwargs) -> report.Report:
         """Runs the kernels on the twin with its cost model on.
@@ -138,7 +138,7 @@ class Program:
             else:
                 read.update(aliases.get(i, -1) for i in step.operands)
         inputs = [x for i, x in enumerate(self._inputs(args, kwargs)) if i in read]
-        return sum(x.nbytes for x in [*inputs, *jax.tree.leaves(outputs)])
+        return sum(x.nbytes for x in [*inputs, *map(keys.words, jax.tree.leaves(outputs))])
 
     def _run(
         self,
@@ -165,11 +165,19 @@ class Program:
             return results
 
         outputs = plan.run(arguments, launch, _call_library)
-        return jax.tree.unflatten(self._traced.out_tree, [jnp.asarray(output) for output in outputs])
+        return self._returned(outputs)
+
+    def _returned(self, outputs: list[np.ndarray]):
+        """The plan's outputs as the function returns them."""
+        arrays = [
+            keys.wrapped(jnp.asarray(x.view(np.uint32) if wanted.dtype == np.uint32 else x), key)
+            for x, wanted, key in zip(outputs, self._traced.results, self._traced.result_keys)
+        ]
+        return jax.tree.unflatten(self._traced.out_tree, arrays)
 
     def _inputs(self, args, kwargs) -> list[np.ndarray]:
         """What the plan takes: the arguments, then what is bound to the program."""
-        return [*self._checked(args, kwargs), *self._traced.constants]
+        return [_signed(x) for x in (*self._checked(args, kwargs), *self._traced.constants)]
 
     def _checked(self, args, kwargs) -> list[np.ndarray]:
         traced = self._traced
@@ -177,7 +185,9 @@ class Program:
         if tree != traced.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {traced.in_tree}, got {tree}")
         arrays, batch, rows = [], traced.batch, None
-        for leaf, wanted, name in zip(leaves, traced.arguments, traced.names):
+        for leaf, wanted, name, key in zip(leaves, traced.arguments, traced.names, traced.argument_keys):
+            if key is not None and key == keys.implementation(leaf):
+                leaf = keys.words(leaf)
             given = jax.typeof(leaf)
             shape, shown = wanted.shape, str(list(wanted.shape))
             if batch is not None:
@@ -186,8 +196,9 @@ class Program:
                 shape = batch.shape(shape, batch.rows if rows is None else rows)
             if (given.shape, given.dtype) != (shape, wanted.dtype):
                 where = f" with {batch.symbol} = {rows}" if batch is not None and rows is not None else ""
+                of = f", the words of a key of {key}" if key is not None else ""
                 raise ValueError(
-                    f"{self.name}: {name} must be {wanted.dtype}{shown}{where}, as compiled, "
+                    f"{self.name}: {name} must be {wanted.dtype}{shown}{of}{where}, as compiled, "
                     f"but is {given.dtype}{list(given.shape)}"
                 )
             array = np.asarray(leaf, dtype=wanted.dtype, order="C")
@@ -208,8 +219,8 @@ class Program:
     def _graph(self, run: tuple | None) -> project.Graph:
         """The whole program for a written project, with the rows of a run, if there was one."""
         batch, plan = self._traced.batch, self._compiled.plan
-        constants = self._traced.constants
-        types = [TensorType(x.shape, x.dtype.name) for x in (*self._traced.arguments, *constants)]
+        constants = tuple(map(_signed, self._traced.constants))
+        types = [TensorType(x.shape, _plan_dtype(x.dtype)) for x in (*self._traced.arguments, *constants)]
         if batch is not None:
             def size(dim: int, rows: int = _ROWS_OF_CALLERS) -> int:
                 return batch.size(dim, rows)
@@ -313,6 +324,16 @@ class Program:
         return package
 
 
+def _plan_dtype(dtype: np.dtype) -> str:
+    """Of an argument or a result in the plan: words have no sign there, see the pass `import`."""
+    return "int32" if dtype == np.uint32 else dtype.name
+
+
+def _signed(array: np.ndarray) -> np.ndarray:
+    """An argument or a result as the plan has it."""
+    return array.view(np.int32) if array.dtype == np.uint32 else array
+
+
 def _call_library(step: LibraryCall, operands: list[np.ndarray]) -> np.ndarray:
     """The libraries are CANN's: on the host, JAX computes what they would."""
     return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
@@ -337,7 +358,7 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
     run = None
     if arguments is not None:
         out = program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
-        run = program._inputs(arguments, {}), [np.asarray(x) for x in jax.tree.leaves(out)]
+        run = program._inputs(arguments, {}), [_signed(np.asarray(keys.words(x))) for x in jax.tree.leaves(out)]
     kernels = program._kernels_for(arguments)
     stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()
@@ -456,7 +477,7 @@ def jit(fn: Callable | None = None, *, target: str = "ascend910b", plugins=(), f
     @functools.wraps(fn)
     def call(*args, **kwargs):
         leaves, tree = jax.tree.flatten((args, kwargs))
-        key = (tree, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves))
+        key = (tree, tuple((jnp.shape(x), getattr(x, "dtype", None) or jnp.result_type(x)) for x in leaves))
         if key not in programs:
             options = {"target": target, "plugins": plugins, "forbid": forbid, "force": force}
             programs[key] = compile(fn, *args, **options, **kwargs)

@@ -22,6 +22,7 @@ import jascend.dialect
 import jascend.libraries  # noqa: F401  its lowering rules
 from jascend import batch as batches
 from jascend.constants import bind_constants
+from jascend.keys import OfWords, words
 from jascend.passes.builder import named
 from jascend.passes.diagnostics import Position, Remark
 from jascend.platform import PLATFORM, limits_of
@@ -35,7 +36,8 @@ class Traced(NamedTuple):
 
     `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
     their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not; `batch` which
-    number stands for a symbolic one; `constants` what the module takes behind the arguments."""
+    number stands for a symbolic one; `constants` what the module takes behind the arguments; `argument_keys` and
+    `result_keys` the generators of typed keys, see `jascend.keys`."""
 
     name: str
     text: str
@@ -47,6 +49,8 @@ class Traced(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     batch: batches.Batch | None = None
     constants: tuple[np.ndarray, ...] = ()
+    argument_keys: tuple[str | None, ...] = ()
+    result_keys: tuple[str | None, ...] = ()
 
 
 @functools.cache
@@ -58,12 +62,14 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree. Operators keep the limits of
     `target`."""
     _register_stablehlo_passes()
-    names = argument_names(fn, args, kwargs)
+    names, in_tree = argument_names(fn, args, kwargs), jax.tree.structure((args, kwargs))
+    plain = OfWords(fn, args, kwargs)
+    args, kwargs = jax.tree.map(words, (args, kwargs))
     batch = batches.batch_of(args, kwargs, names)
     if batch is not None:
-        batches.check(jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs).jaxpr, batch)
+        batches.check(jax.jit(plain, keep_unused=True).trace(*args, **kwargs).jaxpr, batch)
         args, kwargs = batches.with_rows((args, kwargs), batch.rows)
-    traced, remarks = jax.jit(_plain(fn), keep_unused=True).trace(*args, **kwargs), ()
+    traced, remarks = jax.jit(plain, keep_unused=True).trace(*args, **kwargs), ()
     with limits_of(target):
         if RAISE_SAMPLING not in forbid:
             traced, remarks = _raised(fn, traced, args, kwargs)
@@ -74,7 +80,6 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     with module.context:
         PassManager.parse(_LEGALIZE).run(module.operation)
     text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
-    _, in_tree = jax.tree.flatten((args, kwargs))
     results, out_tree = jax.tree.flatten(lowered.out_info)
     return Traced(
         _name(fn),
@@ -87,6 +92,8 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
         remarks,
         batch,
         constants,
+        plain.arguments,
+        plain.results,
     )
 
 
@@ -119,16 +126,6 @@ def _bound(fn, traced, args: tuple, kwargs: dict, batch: batches.Batch | None) -
         return jax.tree.unflatten(out_tree, bound.function(jax.tree.leaves(given), constants))
 
     return jax.jit(call, keep_unused=True).trace((args, kwargs), bound.constants), bound.constants
-
-
-def _plain(fn):
-    """`fn` as a function that `jax.jit` has not seen: a jitted one would keep its own options."""
-
-    @functools.wraps(fn)
-    def call(*args, **kwargs):
-        return fn(*args, **kwargs)
-
-    return call
 
 
 def _name(fn) -> str:

@@ -44,9 +44,12 @@ _WORK = {
     "ascend.apply_top_k_top_p": _Work(3, 36, 5_000, True),
     "ascend.apply_top_k_top_p_with_sorted": _Work(3, 36, 5_000),
     "ascend.filter_sample": _Work(1.1, 18, 18_000, True, overlaps=True),
+    "ascend.random_exponential": _Work(0, 340, 2_000, True),
+    "ascend.random_key": _Work(1, 0, 6_000),
     "ascend.sort": _Work(6, 300, 5_000, True),
     "ascend.top_k_top_p_sample": _Work(3, 36, 2_000, True),
 }
+_DRAWING = 6_000  # cycles of a row whose survivors' numbers are drawn: one list of them
 _WORK_ON_SHORT_ROWS = {"ascend.filter_sample": _Work(1, 36, 5_000)}  # sorted whole, as the filter's
 
 
@@ -67,7 +70,8 @@ def microseconds(module: ir.Module, target: str) -> float:
 
 def _seconds(op: ir.Operation, target: str) -> float:
     facts, cores = costs(target), target_of(target).vector_cores
-    shape = ir.RankedTensorType(op.operands[0].type)
+    rows_of = op.results[0] if op.name == "ascend.random_exponential" else op.operands[0]
+    shape = ir.RankedTensorType(rows_of.type)
     sizes = [_ROWS if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
     work = _WORK.get(op.name, _Work())
@@ -79,10 +83,11 @@ def _seconds(op: ir.Operation, target: str) -> float:
     parts = parts if parts >= 2 else 1
     active = max(1, min(cores, rows * parts))
     written = sum(_bytes_of_row(result, rows) for result in op.results)
-    moved = (work.reads * _read(op.operands[0], length) * length + written) / parts
+    moved = (work.reads * _read(rows_of, length) * length + written) / parts
     bandwidth = min(facts.read, facts.total / active)
+    of_row = work.of_row + (_DRAWING if op.name == "ascend.filter_sample" and "draw" in op.attributes else 0)
     copies, vector = moved / bandwidth, length / parts / _LANES * work.cycles / facts.clock
-    one = (max(copies, vector) if work.overlaps else copies + vector) + work.of_row / facts.clock
+    one = (max(copies, vector) if work.overlaps else copies + vector) + of_row / facts.clock
     return facts.launch + -(-rows * parts // cores) * one + (_MEETING if parts > 1 else 0.0)
 
 

@@ -16,7 +16,8 @@ After:
 `top_k_top_p_sample` with all its stages off draws from the rows as they are, and takes `q` by index. So after the filter it
 is `filter_sample`, which reads the logits once and writes an index a row. With a stage on it has other rules for ties than the
 filter, and takes `q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too.
-Of `q` the one operator takes the absolute value, and the other takes it as it is.
+Of `q` the one operator takes the absolute value, and the other takes it as it is. A `q` that is drawn for nothing else
+(`random_exponential`) is drawn inside, for the elements that the filter keeps, and is never written.
 
 `filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number: with a
 `q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an infinite one beside
@@ -70,7 +71,8 @@ def sample_what_is_filtered(op, rewriter):
     """A draw from filtered rows filters them itself."""
     filtered = op.logits.owner
     if isinstance(filtered, ir.Block) or filtered.name != "ascend.apply_top_k_top_p":
-        return True
+        everything = "no filter is before it, so it needs a number for every element: they are drawn by a kernel of their own"
+        return everything if op.q is not None and _drawn(op.q) is not None else True
     reason = _why_not_plain(op)
     if reason is not None:
         return f"not fused with the filter before it: {reason}"
@@ -80,15 +82,33 @@ def sample_what_is_filtered(op, rewriter):
     target = op.target or filtered.target
     if filtered.target not in (None, target):
         return f"not fused with the filter before it: it is for {op.target}, and the filter for {filtered.target}"
+    drawn = _drawn(op.q)
+    if drawn is None:
+        q, key, how = elementwise(op.q, [(op.q, (0, 1))], math.absf), None, {}
+    else:
+        q, key, how = None, drawn.key, {"draw": drawn.draw, "low": drawn.low, "counts": drawn.counts}
     fused = ASCEND.classes["FilterSample"].build(
-        filtered.logits, elementwise(op.q, [(op.q, (0, 1))], math.absf), filtered.p, filtered.k,
-        results=[op.logits_select_idx.type], eps=op.eps, target=target,
-    )  # fmt: skip
+        filtered.logits, q, filtered.p, filtered.k, key, results=[op.logits_select_idx.type], eps=op.eps, target=target, **how
+    )
     rewriter.replace_op(op, fused)
     rewriter.remark(
         "takes q + eps for positive and finite: what the filter removes is never drawn, where 0 / 0 = NaN would draw it, "
         "and its q is not read"
     )
+
+
+def _drawn(q: ir.Value) -> ir.OpView | None:
+    """What draws the numbers, in rows like those of `q`, if they serve nothing else."""
+    value = q
+    while True:
+        owner = value.owner
+        if isinstance(owner, ir.Block) or sum(1 for _ in value.uses) != 1:
+            return None
+        if owner.name == "ascend.random_exponential":
+            return owner.opview if value.type == q.type else None
+        if owner.name not in VIEWS:
+            return None
+        value = owner.operands[0]
 
 
 def _why_not_plain(op) -> str | None:

@@ -49,6 +49,8 @@ from .lowerings import (  # noqa: F401
     moe_gating_routing,
     moe_gating_top_k,
     moe_init_routing,
+    random_exponential,
+    random_key,
     row_wise,
     sort,
     top_k_top_p_sample,

@@ -7,7 +7,9 @@ import numpy as np
 
 from jascend.raising import raise_sampling
 
-OPERATORS = ("apply_top_k_top_p", "top_k_top_p_sample", "moe_gating_top_k", "moe_init_routing")
+OPERATORS = (
+    "apply_top_k_top_p", "top_k_top_p_sample", "random_exponential", "random_key", "moe_gating_top_k", "moe_init_routing",
+)  # fmt: skip
 
 
 def raised(fn, *args):

@@ -20,15 +20,17 @@ from jascend.passes.pipeline import run_pipeline
 FLOATS = {"float32": ("f32", np.float32), "float16": ("f16", np.float16), "bfloat16": ("bf16", ml_dtypes.bfloat16)}
 
 
-def text(batch, vocabulary, element, has_p, has_k, eps, index):
+def text(batch, vocabulary, element, has_p, has_k, eps, index, drawn=None):
     operands = {
-        "x": f"tensor<{batch}x{vocabulary}x{element}>", "q": f"tensor<{batch}x{vocabulary}xf32>",
+        "x": f"tensor<{batch}x{vocabulary}x{element}>", "q": None if drawn else f"tensor<{batch}x{vocabulary}xf32>",
         "p": f"tensor<{batch}x{element}>" if has_p else None, "k": f"tensor<{batch}xi32>" if has_k else None,
+        "key": f"tensor<{batch}x2xi32>" if drawn else None,
     }  # fmt: skip
     operands = {name: type_ for name, type_ in operands.items() if type_}
     arguments = ", ".join(f"%{name}: {type_}" for name, type_ in operands.items())
     names, types = ", ".join(f"%{name}" for name in operands), ", ".join(operands.values())
-    sizes = f"operandSegmentSizes = array<i32: 1, 1, {int(has_p)}, {int(has_k)}>"
+    how = 'draw = "{}", low = {} : f32, counts = "{}", '.format(*drawn) if drawn else ""
+    sizes = f"{how}operandSegmentSizes = array<i32: 1, {int(not drawn)}, {int(has_p)}, {int(has_k)}, {int(bool(drawn))}>"
     result = f"tensor<{batch}x{index}>"
     return f"""
     func.func public @main({arguments}) -> {result} {{
@@ -47,12 +49,12 @@ def built(directory, target, *shape):
     return kernel, twin.build(file, include_dirs=(directory,), target=target)
 
 
-def run(directory, logits, q, p=None, k=None, eps="0.0", index="i32", target="ascend910b"):
+def run(directory, logits, q, p=None, k=None, eps="0.0", index="i32", target="ascend910b", key=None, drawn=None):
     element = next(name for name, dtype in FLOATS.values() if dtype == logits.dtype)
-    shape = (*logits.shape, element, p is not None, k is not None, eps, index)
+    shape = (*logits.shape, element, p is not None, k is not None, eps, index, drawn)
     kernel, library = built(directory, target, *shape)
     chosen = np.full(len(logits), -1, {"i32": np.int32, "i64": np.int64}[index])
-    arrays = [x for x in (logits, q, p, k, chosen) if x is not None]
+    arrays = [x for x in (logits, q if key is None else None, p, k, key, chosen) if x is not None]
     result = library.launch(
         kernel.name, arrays, tiling=kernel.tiling_bytes, blocks=kernel.blocks, workspace_bytes=kernel.workspace_bytes
     )
@@ -254,3 +256,62 @@ def test_the_program_that_is_fused_chooses_the_same():
     plain = np.all((arguments[1] > 0) & np.isfinite(arguments[1]), axis=1)
     assert plain.sum() >= 9
     np.testing.assert_array_equal(in_jax(*arguments)[plain], parts_in_jax(*arguments)[plain])
+
+
+# -- with a key in the place of q -------------------------------------------------------------------------------------
+
+GUMBEL = ("gumbel", float(np.finfo(np.float32).tiny))
+
+
+def check_drawn(directory, logits, seeds, p=None, k=None, draw=GUMBEL, counts="array", **kwargs):
+    """Against the q that jax draws with the same keys."""
+    shape = logits.shape
+    for seed in seeds:
+        key = jax.random.key(seed)
+        keys = jax.random.split(key, len(logits)) if counts == "row" else key
+        uniform = lambda key: jax.random.uniform(key, shape[1:] if counts == "row" else shape, minval=draw[1])
+        u = np.asarray((jax.vmap(uniform) if counts == "row" else uniform)(keys)).astype(np.float64)
+        words = np.asarray(jax.random.key_data(keys)).view(np.int32)
+        q = -np.log(u) if draw[0] == "gumbel" else -np.log1p(-u)
+        check(directory, logits, q, p, k, key=np.broadcast_to(words, (len(logits), 2)).copy(), drawn=(*draw, counts), **kwargs)
+
+
+@pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
+def test_numbers_drawn_for_short_rows(directory, target):
+    logits = np.random.default_rng(20).normal(0, 2, (5, 100)).astype(np.float32)
+    p, k = np.array([0.9, 1.0, 0.5, 0.99, 0.3], np.float32), np.array([10, 0, 99, 50, 7], np.int32)
+    check_drawn(directory, logits, range(8), p, k, target=target)
+    check_drawn(directory, logits, range(4), p, k, ("exponential", 0.0), "row", target=target)
+
+
+def test_numbers_drawn_for_parts_of_rows(directory):
+    logits = np.random.default_rng(21).normal(0, 2, (3, 5000)).astype(FLOATS["bfloat16"][1])
+    check_drawn(directory, logits, range(4), k=np.array([50, 0, 3000], np.int32), draw=("exponential", 0.0))
+
+
+def test_numbers_drawn_on_tiles():
+    """A core a row: for the list of a small k; for the lists of survivors, of which one row has several."""
+    logits = np.random.default_rng(22).normal(0, 1, (4, 3000)).astype(np.float32)
+    p, k = np.full(4, 0.97, np.float32), np.array([20, 2000, 5, 0], np.int32)
+    context, module = on_tiles(1, *logits.shape, "f32", True, True, "0.0", "i32", (*GUMBEL, "array"))
+    for seed in range(3):
+        key = jax.random.key(seed)
+        words = np.broadcast_to(np.asarray(jax.random.key_data(key)).view(np.int32), (4, 2)).copy()
+        q = -np.log(np.asarray(jax.random.uniform(key, logits.shape, minval=GUMBEL[1])).astype(np.float64))
+        indices, lead = expected(logits, q, p, k)
+        with context:
+            (chosen,) = run_kernel(module, "sample", [logits, p, k, words], 2)
+        np.testing.assert_array_equal(chosen[lead > 1 + 1e-5], indices[lead > 1 + 1e-5])
+
+
+@pytest.mark.long
+def test_numbers_drawn_for_whole_rows(directory):
+    logits = np.random.default_rng(22).normal(0, 1, (25, 3000)).astype(np.float32)
+    k = np.where(np.arange(25) % 3, 20, 2000).astype(np.int32)
+    check_drawn(directory, logits, range(2), np.full(25, 0.97, np.float32), k, counts="row")
+
+
+@pytest.mark.long
+def test_numbers_drawn_with_top_p_alone(directory):
+    logits = np.random.default_rng(23).normal(0, 3, (25, 3000)).astype(np.float32)
+    check_drawn(directory, logits, range(2), np.linspace(0.1, 1, 25).astype(np.float32), target="ascend950")

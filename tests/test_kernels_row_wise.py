@@ -110,6 +110,14 @@ def test_more_dimensions():
     check(lambda x, w: rms_norm((x * 2).reshape(4, 5, 8), w), normal(4, 40), normal(8), kernels=2)
 
 
+def test_bits_of_numbers():
+    def function(x, n):
+        bits = jax.lax.bitcast_convert_type(x, jnp.int32)
+        return bits + n, jax.lax.bitcast_convert_type(jnp.maximum(bits, 0) + 1, jnp.float32) * 2
+
+    check(function, normal(4, 100), np.arange(4, dtype=np.int32)[:, None], kernels=2, tolerance=0)
+
+
 def test_one_dimension():
     """What is one for all elements is there before them."""
     check(jax.nn.softmax, normal(100), kernels=3)

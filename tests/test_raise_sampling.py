@@ -17,7 +17,7 @@ import jascend as ja
 
 INF = jnp.inf
 B, V = 4, 64
-FILTER, SAMPLE = "apply_top_k_top_p", "top_k_top_p_sample"
+FILTER, SAMPLE, NOISE, KEYS = "apply_top_k_top_p", "top_k_top_p_sample", "random_exponential", "random_key"
 
 
 def logits_of(seed, shape=(B, V), dtype=np.float32):
@@ -363,22 +363,21 @@ def draws_in_bfloat16(logits, key):
 
 
 SAMPLERS = {
-    temperature_and_categorical: [SAMPLE],
-    filtered_categorical: [FILTER, SAMPLE],
-    log_softmax_categorical: [FILTER, SAMPLE],
-    log_of_softmax_categorical: [SAMPLE],
-    gumbel_by_name: [SAMPLE],
-    gumbel_by_hand: [FILTER, SAMPLE],
-    race_by_exponential: [FILTER, SAMPLE],
+    temperature_and_categorical: [SAMPLE, NOISE],
+    filtered_categorical: [FILTER, SAMPLE, NOISE],
+    log_softmax_categorical: [FILTER, SAMPLE, NOISE],
+    log_of_softmax_categorical: [SAMPLE, NOISE],
+    gumbel_by_name: [SAMPLE, NOISE],
+    gumbel_by_hand: [FILTER, SAMPLE, NOISE],
+    race_by_exponential: [FILTER, SAMPLE, NOISE],
     race_by_argument: [SAMPLE],
-    among_the_largest: [SAMPLE],
-    among_the_largest_by_race: [SAMPLE],
-    in_sorted_rows: [SAMPLE],
+    among_the_largest: [SAMPLE, NOISE],
+    among_the_largest_by_race: [SAMPLE, NOISE],
+    in_sorted_rows: [SAMPLE, NOISE],
     greedy: [SAMPLE],
     greedy_of_softmax: [SAMPLE],
-    one_row_drawn: [SAMPLE],
-    log_of_probabilities_and_a_bit: [SAMPLE],
-    draws_in_bfloat16: [SAMPLE],
+    one_row_drawn: [SAMPLE, NOISE],
+    log_of_probabilities_and_a_bit: [SAMPLE, NOISE],
 }
 
 
@@ -388,7 +387,15 @@ def test_samplers(fn, operators):
 
 
 def test_old_style_keys():
-    check(temperature_and_categorical, (LOGITS, jax.random.PRNGKey(3)), [SAMPLE])
+    check(temperature_and_categorical, (LOGITS, jax.random.PRNGKey(3)), [SAMPLE, NOISE])
+
+
+def test_a_key_for_each_row():
+    def fn(logits, key):
+        return jax.vmap(jax.random.categorical)(key, at_least_kth(logits))
+
+    check(fn, (LOGITS, jax.random.split(KEY, B)), [FILTER, SAMPLE, NOISE])
+    check(fn, (LOGITS, jax.random.split(jax.random.PRNGKey(5), B)), [FILTER, SAMPLE, NOISE])
 
 
 def test_a_filter_used_twice_is_computed_once():
@@ -396,7 +403,79 @@ def test_a_filter_used_twice_is_computed_once():
         kept = at_least_kth(logits)
         return jax.random.categorical(key, kept), kept
 
-    check(fn, (LOGITS, KEY), [FILTER, SAMPLE])
+    check(fn, (LOGITS, KEY), [FILTER, SAMPLE, NOISE])
+
+
+# -- random numbers -------------------------------------------------------------------------------------------------
+
+
+def exponential(key):
+    return jax.random.exponential(key, (3, 5, 1000))
+
+
+def gumbel(key):
+    return jax.random.gumbel(key, (1000,))
+
+
+def gumbel_from(key, low):
+    return -jnp.log(-jnp.log(jax.random.uniform(key, (3, 1000), minval=low)))
+
+
+@pytest.mark.parametrize("fn", [exponential, gumbel, lambda key: gumbel_from(key, 1e-7), lambda key: gumbel_from(key, 0.25)])
+def test_noise_is_that_of_jax(fn):
+    """Of the same bits, and of the same uniform numbers."""
+    for key in (KEY, jax.random.PRNGKey(2**32 - 1)):
+        check(fn, (key,), [NOISE], rtol=1e-6)
+
+
+def test_noise_of_several_keys():
+    keys = jax.random.split(KEY, 6).reshape(2, 3)
+    check(lambda keys: jax.vmap(jax.vmap(lambda key: jax.random.gumbel(key, (20,))))(keys), (keys,), [NOISE], rtol=1e-6)
+
+
+def rbg_key(logits):
+    return jax.random.categorical(jax.random.key(0, impl="rbg"), logits)
+
+
+def gumbel_of_high_resolution(logits, key):
+    return jnp.argmax(logits + jax.random.gumbel(key, logits.shape, mode="high"), axis=-1)
+
+
+def uniform_up_to_a_half(logits, key):
+    return jnp.argmax(logits - jnp.log(-jnp.log(jax.random.uniform(key, logits.shape, maxval=0.5))), axis=-1)
+
+
+def half_of_the_numbers(logits, key):
+    u = jax.random.uniform(key, (2, *logits.shape), minval=1e-7)[0]
+    return jnp.argmax(logits - jnp.log(-jnp.log(u)), axis=-1)
+
+
+def a_key_for_several_rows(logits, key):
+    noise = jax.vmap(lambda key: jax.random.gumbel(key, (2, V)))(jax.random.split(key, B // 2))
+    return jnp.argmax(logits + noise.reshape(B, V), axis=-1)
+
+
+NOISE_THAT_STAYS = {
+    draws_in_bfloat16: "cast the logits to float32 first",
+    rbg_key: "its key is key<rbg>",
+    gumbel_of_high_resolution: "",
+    uniform_up_to_a_half: "not those of jax.random.uniform(key, shape, minval=low)",
+    half_of_the_numbers: "not those of jax.random.uniform(key, shape, minval=low)",
+    a_key_for_several_rows: "each of its keys draws numbers of shape (2, 64)",
+}
+
+
+@pytest.mark.parametrize(("fn", "reason"), NOISE_THAT_STAYS.items(), ids=lambda value: getattr(value, "__name__", None))
+def test_noise_that_stays(fn, reason):
+    _, counts, remarks = raised(fn, *arguments(fn))
+    missed = [remark.text for remark in remarks if remark.kind == "missed"]
+    assert NOISE not in counts and bool(missed) == bool(reason) and (not reason or any(reason in text for text in missed))
+
+
+def test_the_older_form_of_threefry_stays():
+    with jax.threefry_partitionable(False):
+        _, counts, remarks = raised(temperature_and_categorical, LOGITS, KEY)
+    assert NOISE not in counts and any("jax_threefry_partitionable is off" in remark.text for remark in remarks)
 
 
 # -- what is not raised ---------------------------------------------------------------------------------------------
@@ -680,3 +759,66 @@ def test_a_whole_sampler_is_one_kernel():
     assert [kernel.name for kernel in program.kernels] == ["jascend_whole_sampler_filter_sample"]
     for each in draws(whole_sampler)[:3]:
         np.testing.assert_array_equal(program(*each), jax.jit(whole_sampler)(*each))
+
+
+@pytest.mark.parametrize("fn", [filtered_categorical, race_by_exponential])
+def test_a_sampler_with_a_key_is_one_kernel(fn):
+    """Numbers are drawn for what the filter keeps, and never written."""
+    program = ja.compile(fn, LOGITS, KEY)
+    assert [kernel.name for kernel in program.kernels] == [f"jascend_{fn.__name__}_filter_sample"]
+    assert program.profile(LOGITS, KEY).gm_write_bytes == 4 * B
+    for seed in range(6):
+        key = jax.random.key(seed)
+        np.testing.assert_array_equal(program(LOGITS, key), jax.jit(fn)(LOGITS, key))
+
+
+def test_a_draw_from_all_tokens_draws_for_all():
+    program = ja.compile(gumbel_by_name, LOGITS, KEY)
+    assert len(program.kernels) == 2
+    assert "no filter is before it, so it needs a number for every element" in program.explain()
+    np.testing.assert_array_equal(program(LOGITS, KEY), gumbel_by_name(LOGITS, KEY))
+
+
+def split_and_draw(logits, key):
+    key, own = jax.random.split(key)
+    return filtered_categorical(logits, own), key
+
+
+def a_key_for_each_row_of_a_step(logits, key):
+    keys = jax.random.split(jax.random.fold_in(key, 3), B)
+    return jax.vmap(jax.random.categorical)(keys, at_least_kth(logits))
+
+
+MADE_KEYS = {
+    split_and_draw: [FILTER, SAMPLE, NOISE, KEYS, KEYS],
+    a_key_for_each_row_of_a_step: [FILTER, SAMPLE, NOISE, KEYS, KEYS],
+}
+
+
+@pytest.mark.parametrize(("fn", "operators"), MADE_KEYS.items(), ids=lambda value: getattr(value, "__name__", None))
+def test_keys_made_of_keys(fn, operators):
+    words = lambda logits, key: jax.tree.map(
+        lambda x: jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x, fn(logits, key)
+    )
+    for key in (KEY, jax.random.PRNGKey(11)):
+        check(words, (LOGITS, key), operators)
+
+
+def test_keys_of_several_keys():
+    def fn(keys, steps):
+        parts = jax.vmap(lambda key: jax.random.split(key, 3)[1])(keys)
+        return [jax.random.key_data(each) for each in (parts, jax.vmap(jax.random.fold_in)(keys, steps), jax.random.split(keys[0]))]
+
+    check(fn, (jax.random.split(KEY, 4), jnp.arange(-2, 2)), [KEYS] * 3)
+
+
+def test_a_step_with_its_own_key():
+    """Numbers are drawn with a key that is made of the argument's; the other one is returned."""
+    program = ja.compile(split_and_draw, LOGITS, KEY)
+    assert [kernel.name.rpartition("draw_")[2] for kernel in program.kernels] == ["random_key", "filter_sample", "random_key2"]
+    key = expected = KEY
+    for _ in range(3):
+        (tokens, key), (wanted, expected) = program(LOGITS, key), split_and_draw(LOGITS, expected)
+        np.testing.assert_array_equal(tokens, wanted)
+        assert (jax.random.key_data(key) == jax.random.key_data(expected)).all()
+    assert program.profile(LOGITS, KEY).gm_write_bytes == 4 * B + 2 * 8

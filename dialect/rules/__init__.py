@@ -4,11 +4,22 @@ from jascend.dialect.rules.moe_gating_routing import moe_gating_routing
 from jascend.dialect.rules.moe_gating_top_k import moe_gating_top_k, selects_groups
 from jascend.dialect.rules.moe_init_routing import QUANTIZATIONS, moe_init_routing
 from jascend.dialect.rules.row_wise import row_wise
-from jascend.dialect.rules.sampling import apply_top_k_top_p, apply_top_k_top_p_with_sorted, filter_sample, sort
+from jascend.dialect.rules.sampling import (
+    COUNTS,
+    DRAWS,
+    apply_top_k_top_p,
+    apply_top_k_top_p_with_sorted,
+    filter_sample,
+    random_exponential,
+    random_key,
+    sort,
+)
 from jascend.dialect.rules.shaped import TARGETS, Shaped, check_target, same_shape, same_size
 from jascend.dialect.rules.top_k_top_p_sample import MAX_VOCABULARY, top_k_top_p_sample
 
 __all__ = [
+    "COUNTS",
+    "DRAWS",
     "MAX_VOCABULARY",
     "QUANTIZATIONS",
     "TARGETS",
@@ -20,6 +31,8 @@ __all__ = [
     "moe_gating_routing",
     "moe_gating_top_k",
     "moe_init_routing",
+    "random_exponential",
+    "random_key",
     "row_wise",
     "same_shape",
     "same_size",

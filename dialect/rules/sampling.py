@@ -17,6 +17,9 @@ from jascend.dialect.rules.shaped import (
     same_size,
 )
 
+DRAWS = ("exponential", "gumbel")
+COUNTS = ("array", "row")
+
 
 def sort(x: Shaped | None, *, descending: bool = False) -> tuple[Shaped, Shaped]:
     """Values like `x`, and int32 indices of the same shape."""
@@ -62,18 +65,75 @@ def filter_sample(
     q: Shaped | None,
     p: Shaped | None = None,
     k: Shaped | None = None,
+    key: Shaped | None = None,
     *,
+    draw: str | None = None,
+    low: float | None = None,
+    counts: str | None = None,
     index_dtype: str = "int64",
     target: str | None = None,
 ) -> Shaped:
-    """The checks of the filter, then those of `q`; an index a row."""
+    """The checks of the filter, then those of `q`, or of what is drawn in its place; an index a row."""
     op = "filter_sample"
-    check_present(op, "q", q)
+    if q is None and key is None:
+        raise ParamNullptr(op, "q and key", "are both None: one is required")
     rows = apply_top_k_top_p(logits, p, k, target=target)
-    check_dtype(op, "q", q, ("float32",))
-    if not same_shape(q.shape, rows.shape):
-        raise ParamInvalid(op, "q", f"must be shaped like logits {rows}, but is {q}")
+    if q is not None:
+        check_dtype(op, "q", q, ("float32",))
+        if not same_shape(q.shape, rows.shape):
+            raise ParamInvalid(op, "q", f"must be shaped like logits {rows}, but is {q}")
+    for argument, value in (("draw", draw), ("low", low), ("counts", counts)):
+        if (value is None) != (key is None):
+            raise ParamInvalid(op, argument, f"must be there with a key, and only with one, but is {value}")
+    if key is not None:
+        if q is not None:
+            raise ParamInvalid(op, "key", f"must be None where there is q, but is {key}")
+        check_key(op, key, rows.shape[0])
+        check_draw(op, draw, low, counts)
     return Shaped(rows.shape[:1], index_dtype)
+
+
+def random_exponential(key: Shaped | None, *, length: int, draw: str, low: float, counts: str) -> Shaped:
+    """Rows of `length` numbers, one for each row of the keys."""
+    op = "random_exponential"
+    check_present(op, "key", key)
+    check_key(op, key, None)
+    check_draw(op, draw, low, counts)
+    if length < 1:
+        raise ParamInvalid(op, "length", f"must be at least 1, but is {length}")
+    result = Shaped((key.shape[0], length), "float32")
+    check_index_range(op, "length", result)
+    return result
+
+
+def random_key(key: Shaped | None, count: Shaped | None) -> Shaped:
+    """A key for each key and number."""
+    op = "random_key"
+    check_present(op, "key", key)
+    check_present(op, "count", count)
+    check_key(op, key, None)
+    check_dtype(op, "count", count, ("int32",))
+    check_rank(op, "count", count, 1, "[B]")
+    _check_batch(op, "count", count, key.shape[0], ParamInvalid)
+    return key
+
+
+def check_draw(op: str, draw: str, low: float, counts: str) -> None:
+    """What numbers are drawn, and by which counters."""
+    for argument, value, values in (("draw", draw, DRAWS), ("counts", counts, COUNTS)):
+        if value not in values:
+            raise ParamInvalid(op, argument, f"must be {' or '.join(map(repr, values))}, but is {value!r}")
+    if not 0 <= low < 1 or (draw == "exponential" and low):
+        allowed = "0" if draw == "exponential" else "at least 0 and below 1"
+        raise ParamInvalid(op, "low", f"must be {allowed} for {draw!r}, but is {low}")
+
+
+def check_key(op: str, key: Shaped, batch) -> None:
+    """Two words for each row; `batch` is their number, if it is known from elsewhere."""
+    check_dtype(op, "key", key, ("int32",))
+    check_rank(op, "key", key, 2, "[B, 2]")
+    if not same_size(key.shape[1], 2) or (batch is not None and not same_size(key.shape[0], batch)):
+        raise ParamInvalid(op, "key", f"must have two words for each row, shape [{batch or 'B'}, 2], but is {key}")
 
 
 def apply_top_k_top_p_with_sorted(

@@ -33,12 +33,13 @@ from .filters import Refused
 from .gating import raise_gating
 from .graph import CannotRaise, Graph, HasEffects, Node, Raise
 from .quantization import raise_quantization
+from .random import raise_key, raise_random
 from .routing import raise_routing
 from .sampling import raise_draw, raise_filter
 
 RAISE_SAMPLING = "raise-sampling"
 # In turns: what an earlier turn has raised is not looked at again.
-_RULES = ((raise_quantization,), (raise_routing, raise_gating, raise_draw, raise_filter))
+_RULES = ((raise_quantization,), (raise_routing, raise_gating, raise_key, raise_random, raise_draw, raise_filter))
 
 
 class Remark(NamedTuple):

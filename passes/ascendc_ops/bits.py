@@ -22,7 +22,8 @@ def and_or(low: Lowering, op: ir.Operation) -> None:
 
 @lowers("arith.xori")
 def exclusive_or(low: Lowering, op: ir.Operation) -> None:
-    """What is in one and not in both, as there is no Xor on 910B; against all ones it is Not."""
+    """What is in one and not in both, as there is no Xor on 910B; against all ones it is Not. What is in both is in either, so
+    that a subtraction of integers takes it away, without a borrow."""
     a, b = op.operands
     if all_ones(a):
         a, b = b, a
@@ -32,8 +33,11 @@ def exclusive_or(low: Lowering, op: ir.Operation) -> None:
     a, b, result = low.of(a), low.of(b), low.result(op)
     both, either = (low.buffer(length_of(result), element_of(result), hint) for hint in ("both", "either"))
     low.emit("BitwiseAnd", both, a, b)
-    low.emit("BitwiseNot", both, both)
     low.emit("BitwiseOr", either, a, b)
+    if element_name(result) in ("i32", "i16"):
+        low.emit("Sub", result, either, both)
+        return
+    low.emit("BitwiseNot", both, both)
     low.emit("BitwiseAnd", result, either, both)
 
 

@@ -46,7 +46,10 @@ _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
     "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
 }  # fmt: skip
-_OTHERS = ("math.rsqrt", "arith.constant", "linalg.index", "arith.index_cast", "arith.cmpf", "arith.cmpi", "arith.select", "linalg.yield")
+_OTHERS = (
+    "math.rsqrt", "arith.bitcast", "arith.constant", "linalg.index", "arith.index_cast", "arith.cmpf", "arith.cmpi",
+    "arith.select", "linalg.yield",
+)  # fmt: skip
 _ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
 # Comparisons of floats that hardware makes as such, and those that are one or the other of two.
 _ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
@@ -75,6 +78,9 @@ def refusal(op: ir.Operation) -> str | None:
         return None if results == ["i1"] else f"kernels do not compute '{op.name}' of {results[0]}"
     if op.name == "arith.cmpi" and operands[0] == "i1" and _predicate(op) in _OF_MASKS:
         return None
+    if op.name == "arith.bitcast":
+        other = next((kind for kind in (*operands, *results) if kind not in ("f32", "i32")), None)
+        return None if other is None else f"bits of {other} as another type"
     wrong = next((kind for kind in (*operands, *results) if kind not in _COMPUTED), None)
     if wrong is None and op.name in (*_INT_OPS, "arith.cmpi"):
         wrong = next((kind for kind in operands if kind != "i32"), None)
@@ -98,6 +104,9 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
         return rounded(b, b.op(arith.divf, b.splat(b.f32(1.0), _lanes(root)), root, name=name), element, name)
     if op.name in _INT_OPS or op.name in _MASK_OPS:
         return (_INT_OPS | _MASK_OPS)[op.name](*operands, loc=b.loc(name))
+    if op.name == "arith.bitcast":
+        tile = tile_type(_lanes(operands[0]), element)
+        return operands[0] if operands[0].type == tile else b.op(arith.bitcast, tile, operands[0], name=name)
     if op.name == "arith.extf":
         return operands[0]
     if op.name == "arith.truncf":

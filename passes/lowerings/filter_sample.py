@@ -11,6 +11,9 @@ Cores that share a row meet once more: the first of them takes the best of their
 
 A score comes from the same operations either way. The sum of the weights would divide all scores alike, so it is not computed.
 
+With a key in the place of q, numbers are drawn for survivors only (`threefry.py`): for those in the list, or for survivors of
+the whole row as they are collected, hundreds at a time, since twenty rounds take as long for a few numbers as for many.
+
 What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or NaN,
 all probabilities are NaN, and the first element is chosen.
 """
@@ -22,6 +25,7 @@ from mlir.dialects import arith
 
 from jascend.backends.ascend.targets import Target
 
+from ..builder import up
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, merged_lists, plan_of
 from .candidates import LISTED, count_of, maximum_of
@@ -31,6 +35,7 @@ from .ops import GREATEST
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .rows import MAX_ROW
 from .site import Candidate, Site
+from .threefry import Draws, key_of
 
 SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
 # Operands are computed where they are loaded: to load ahead is worth more than long chunks.
@@ -43,6 +48,7 @@ _Q = ("row", "col")
 _LANES = 64  # of a tile that is reduced
 _BLOCK = 8  # elements of 32 bytes
 _MAXIMUM, _BEST = 2, 3  # sets of facts
+_DRAWN = 512  # numbers at a time
 
 
 def refusal(op: ir.OpView, target: Target) -> str | None:
@@ -67,7 +73,10 @@ class _FilterSample(Filter):
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
         self.row_number = row
         k, p = super().enter(row)
-        self.producers.prepare([(self.op.q, _Q)])
+        if self.draws is None:
+            self.producers.prepare([(self.op.q, _Q)])
+        else:
+            self.draws.enter_row(key_of(self.t, self.producers, self.op.key), row)
         return k, p
 
     @property
@@ -78,6 +87,7 @@ class _FilterSample(Filter):
         return max(super().ramp_lanes(), SMALL.gathered) if self.lists_leading else super().ramp_lanes()
 
     def prepare(self) -> None:
+        self.draws = None if self.op.key is None else Draws(self.t, self.op, self.vocabulary)
         if self.lists_leading:
             lane = self.t.ramp(self.plan.chunk, ir.IntegerType.get_signless(16), "lane")
             self.leading = Leading(self.t, self.keys, self.ramp, lane, SMALL)
@@ -174,8 +184,10 @@ class _FilterSample(Filter):
         return b.op(arith.fptosi, b.i32_type, first, name="chosen")
 
     def _q_of(self, places: ir.Value, number: ir.Value) -> ir.Value:
-        """The elements of q at the first `number` of some places, each loaded to a block of its own."""
+        """The elements of q at the first `number` of some places, each loaded to a block of its own; or drawn."""
         t, b = self.t, self.b
+        if self.draws is not None:
+            return self.draws.numbers(places)
         self.producers.tile = _BLOCK
         self.producers.prepare([(self.op.q, _Q)])
 
@@ -251,6 +263,8 @@ class _FilterSample(Filter):
                 b.cmpf("OGT", removed, b.f32(0.0), "has_ties"), ["last_removed"],
                 lambda: [self._last_removed(chunks, cut, removed)], lambda: [b.f32(-1.0)], types=[b.f32_type],
             )  # fmt: skip
+        if self.draws is not None and not self.plan.short:
+            return self._best_drawn(chunks, cut, place, maximum)
         carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0))]
 
         def body(chunk: Chunk, best, chosen):
@@ -279,35 +293,92 @@ class _FilterSample(Filter):
         left, place = chunks.each(carried, body, "The last one of the ties that go.")
         return b.select(b.cmpf("OGT", left, b.f32(0.0)), b.f32(MAX_ROW), place, "last_removed")  # all go
 
-    def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
-        t, b, lanes = self.t, self.b, length_of(chunk.x)
+    def _stays(self, chunk: Chunk, cut: ir.Value, place: ir.Value) -> ir.Value:
+        t, lanes = self.t, length_of(chunk.x)
         stays = t.compare("UGE", chunk.x, cut, "reaches")
-        ramp = slice_of(b, self.ramp, 0, lanes)
+        ramp = slice_of(self.b, self.ramp, 0, lanes)
         if self.op.p is not None:
             here = t.from_column(place, chunk.column, "last_here")
             stays = t.both(stays, t.compare("OGT", ramp, here, "is_after"))
             stays = t.either(stays, t.compare("UGT", chunk.x, cut, "exceeds"))
-        stays = t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
+        return t.both(stays, t.compare("OLT", ramp, t.f32_of(chunk.count), "inside"), "stays")
+
+    def _choose(self, chunk: Chunk, cut, place, maximum, best, chosen) -> list[ir.Value]:
+        t, b, lanes = self.t, self.b, length_of(chunk.x)
+        stays = self._stays(chunk, cut, place)
         highest = self._greatest(t.where(stays, t.filled(1.0, lanes, "ones"), 0.0, "survivors"), "any")
         scored = b.cmpf("OGT", highest, b.f32(0.0), "has_survivors")
 
         def compare():
-            self.producers.tile = lanes
-            self.producers.prepare([(self.op.q, _Q)])
-            q = self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
-            scores = self._scores(chunk.x, maximum, stays, q)
-            greatest = self._greatest(scores, "greatest")
-
-            def improve():
-                first = t.find_first(t.compare("OEQ", scores, greatest, "is_greatest"), "first")
-                return [greatest, t.i32_of(t.plus(chunk.column, first), "chosen")]
-
-            types = [b.f32_type, b.i32_type]
-            return b.if_(b.cmpf("OGT", greatest, best), ["best", "chosen"], improve, lambda: [best, chosen], types=types)
+            scores = self._scores(chunk.x, maximum, stays, self._q_beside(chunk))
+            position = lambda first: t.i32_of(t.plus(chunk.column, first), "chosen")
+            return self._better(scores, position, best, chosen)
 
         return b.if_(
             scored, ["best", "chosen"], compare, lambda: [best, chosen], types=[b.f32_type, b.i32_type],
         )  # fmt: skip
+
+    def _better(self, scores: ir.Value, position, best: ir.Value, chosen: ir.Value) -> list[ir.Value]:
+        """The greater of the best score and those of a tile, and its place: `position(lane)` in the tile."""
+        t, b = self.t, self.b
+        greatest = self._greatest(scores, "greatest")
+
+        def improve():
+            first = t.find_first(t.compare("OEQ", scores, greatest, "is_greatest"), "first")
+            return [greatest, position(first)]
+
+        types = [b.f32_type, b.i32_type]
+        return b.if_(b.cmpf("OGT", greatest, best), ["best", "chosen"], improve, lambda: [best, chosen], types=types)
+
+    def _q_beside(self, chunk: Chunk) -> ir.Value:
+        """q at the places of a chunk."""
+        t, lanes = self.t, length_of(chunk.x)
+        if self.draws is not None:
+            return self.draws.numbers(t.to_i32(t.in_row(slice_of(self.b, self.ramp, 0, lanes), chunk.column, "places"), "places"))
+        self.producers.tile = lanes
+        self.producers.prepare([(self.op.q, _Q)])
+        return self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
+
+    def _best_drawn(self, chunks: RowChunks, cut: ir.Value, place: ir.Value, maximum: ir.Value) -> list[ir.Value]:
+        """As `_best`, where numbers are drawn for lists of survivors, each as soon as it is full, the last one at the end."""
+        t, b, lanes = self.t, self.b, chunks.chunk
+        ramp, size, alone = slice_of(b, self.ramp, 0, lanes), b.index(_DRAWN), chunks.is_one or None
+
+        def body(chunk: Chunk, packed, packed_lanes, values, places, used, best, chosen):
+            stays = self._stays(chunk, cut, place)
+            packed, kept = t.compress(chunk.x, stays, "packed", readable=alone)
+            packed_lanes, _ = t.compress(ramp, stays, "packed_lanes", readable=alone)
+            inside = t.compare("OLT", ramp, t.f32_of(kept, "kept_number"), "inside")
+            these = t.where(inside, t.in_row(packed_lanes, chunk.column, "these_places"), NOWHERE, "these_places")
+            values, places = with_slice(b, values, packed, used, "values"), with_slice(b, places, these, used, "places")
+            blocks = b.op(arith.andi, t.plus(kept, b.index(7)), b.index(-8), name="lanes")
+            used = t.plus(used, blocks, "used")
+            is_last = b.cmpi("sge", t.plus(chunk.column, chunk.count), chunks.end, "is_last")
+            draw = t.either(b.cmpi("sge", used, size), is_last, "is_drawn_now")
+
+            def one(first, best, chosen):
+                x, where = slice_of(b, values, first, _DRAWN), slice_of(b, places, first, _DRAWN)
+                real = t.compare("OLT", where, b.f32(NOWHERE), "is_element")
+                scores = self._scores(x, maximum, real, self.draws.numbers(t.to_i32(where, "drawn_places")))
+                position = lambda lane: b.op(arith.fptosi, b.i32_type, t.extract(where, lane, "place"), name="chosen")
+                return self._better(scores, position, best, chosen)
+
+            def drawn():
+                carried = [("best", best), ("chosen", chosen)]
+                return [t.zero, *b.for_(t.zero, used, size, carried, one, induction="first", about="Numbers of survivors.")]
+
+            types = [b.index_type, b.f32_type, b.i32_type]
+            result = b.if_(draw, ["used", "best", "chosen"], drawn, lambda: [used, best, chosen], types=types)
+            return [packed, packed_lanes, values, places, *result]
+
+        capacity = _DRAWN + up(lanes, _DRAWN)
+        carried = [
+            # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
+            ("packed", t.filled(0.0, lanes, "packed")), ("packed_lanes", t.filled(0.0, lanes, "packed_lanes")),
+            ("values", t.filled(NEG_INF, capacity, "values")), ("places", t.filled(NOWHERE, capacity, "places")),
+            ("used", t.zero), ("best", b.f32(NEG_INF)), ("chosen", b.i32(0)),
+        ]  # fmt: skip
+        return list(chunks.each(carried, body, "The greatest score, among numbers drawn for survivors."))[-2:]
 
     def _greatest(self, x: ir.Value, name: str) -> ir.Value:
         """The maximum of a tile of any length."""

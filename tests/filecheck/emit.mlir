@@ -19,7 +19,8 @@
 // CHECK-NEXT:     const int64_t core = GetBlockIdx();
 // CHECK-NEXT:     const int64_t rowsPerCore = tilingData.rowsPerCore;
 // CHECK-EMPTY:
-// CHECK-NEXT:     // Each row.
+// CHECK-NEXT:     // Each row, which this core has to itself, and which it halves by a multiplication with a constant; a comment that
+// CHECK-NEXT:     // takes two lines.
 // CHECK-NEXT:     for (int64_t i = 0; i < rowsPerCore; ++i) {
 // CHECK-NEXT:         const int64_t offset = (core + i) * kTile;
 // CHECK-NEXT:         CopyIn(xLocal, logitsGm[offset], kTile);
@@ -56,7 +57,7 @@ func.func @scale(%in: memref<?x64xf32, "gm"> loc("logits"), %out: memref<?x64xf3
     "ascendc.set_flag"() {event = "V_MTE3", event_id = 0 : i64} : () -> ()
     "ascendc.wait_flag"() {event = "V_MTE3", event_id = 0 : i64} : () -> ()
     "ascendc.copy_out"(%out, %x, %offset, %tile) : (memref<?x64xf32, "gm">, memref<64xf32, "ub">, index, index) -> () loc("model.py":9:1)
-  } {ascend.comment = "Each row."}
+  } {ascend.comment = "Each row, which this core has to itself, and which it halves by a multiplication with a constant; a comment that takes two lines."}
   return
 }
 

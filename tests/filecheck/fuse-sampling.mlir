@@ -53,7 +53,7 @@ func.func @other_indices_not_fused(%x: tensor<2x8xf32>, %indices: tensor<2x8xi32
 // CHECK-SAME:      %[[X:.*]]: tensor<2x8xf32>, %[[P:.*]]: tensor<2xf32>, %[[K:.*]]: tensor<2xi32>, %[[Q:.*]]: tensor<2x8xf32>
 // CHECK:         %[[ABS:.*]] = linalg.generic {{.*}} ins(%[[Q]] : tensor<2x8xf32>)
 // CHECK:           math.absf
-// CHECK:         %[[INDEX:.*]] = "ascend.filter_sample"(%[[X]], %[[ABS]], %[[P]], %[[K]]) {eps = 1.250000e-01 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1>, target = "ascend910b"}
+// CHECK:         %[[INDEX:.*]] = "ascend.filter_sample"(%[[X]], %[[ABS]], %[[P]], %[[K]]) {eps = 1.250000e-01 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, target = "ascend910b"}
 // CHECK-NEXT:    return %[[INDEX]]
 func.func @filtered_then_drawn(%x: tensor<2x8xf32>, %p: tensor<2xf32>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> tensor<2xi32> {
   %off = arith.constant dense<0> : tensor<2xi32>
@@ -70,7 +70,7 @@ func.func @filtered_then_drawn(%x: tensor<2x8xf32>, %p: tensor<2xf32>, %k: tenso
 
 // A batch of any size; without p.
 // CHECK-LABEL: func.func @any_batch(
-// CHECK:         "ascend.filter_sample"(%{{.*}}, %{{.*}}, %{{.*}}) {eps = 0.000000e+00 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1>}
+// CHECK:         "ascend.filter_sample"(%{{.*}}, %{{.*}}, %{{.*}}) {eps = 0.000000e+00 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>}
 func.func @any_batch(%x: tensor<?x8xf16>, %k: tensor<?xi32>, %q: tensor<?x8xf32>, %batch: index) -> tensor<?xi64> {
   %off = arith.constant 0 : i32
   %one = arith.constant 1.0 : f16
@@ -134,4 +134,32 @@ func.func @rows_needed_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %q: ten
 func.func @with_logits(%v: tensor<2x8xf32>, %i: tensor<2x8xi32>, %x: tensor<2x8xf32>, %k: tensor<2xi32>) -> tensor<2x8xf32> {
   %0 = "ascend.apply_top_k_top_p_with_sorted"(%v, %i, %k, %x) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>} : (tensor<2x8xf32>, tensor<2x8xi32>, tensor<2xi32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return %0 : tensor<2x8xf32>
+}
+
+// Numbers that are drawn for nothing else are drawn inside.
+// CHECK-LABEL: func.func @numbers_drawn_inside(
+// CHECK-SAME:      %[[X:.*]]: tensor<2x8xf32>, %[[K:.*]]: tensor<2xi32>, %[[KEY:.*]]: tensor<2x2xi32>
+// CHECK:         %[[INDEX:.*]] = "ascend.filter_sample"(%[[X]], %[[K]], %[[KEY]]) {counts = "array", draw = "gumbel", eps = 0.000000e+00 : f32, low = 1.17549435E-38 : f32, operandSegmentSizes = array<i32: 1, 0, 0, 1, 1>}
+// CHECK-NEXT:    return %[[INDEX]]
+func.func @numbers_drawn_inside(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %key: tensor<2x2xi32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %one = arith.constant dense<1.0> : tensor<2xf32>
+  %q = "ascend.random_exponential"(%key) {length = 8 : i64, draw = "gumbel", low = 1.17549435E-38 : f32, counts = "array"} : (tensor<2x2xi32>) -> tensor<2x8xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// Numbers that something else needs are there, and read where the filter keeps something.
+// CHECK-LABEL: func.func @numbers_used_twice(
+// CHECK:         %[[Q:.*]] = "ascend.random_exponential"
+// CHECK:         "ascend.filter_sample"({{.*}}) {eps = 0.000000e+00 : f32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>}
+// CHECK-NEXT:    return %{{.*}}, %[[Q]]
+func.func @numbers_used_twice(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %key: tensor<2x2xi32>) -> (tensor<2xi32>, tensor<2x8xf32>) {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %one = arith.constant dense<1.0> : tensor<2xf32>
+  %q = "ascend.random_exponential"(%key) {length = 8 : i64, draw = "gumbel", low = 1.17549435E-38 : f32, counts = "array"} : (tensor<2x2xi32>) -> tensor<2x8xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%rows, %off, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0, %q : tensor<2xi32>, tensor<2x8xf32>
 }

@@ -28,3 +28,33 @@ func.func @elementwise(%x: tensor<2x8xf32>, %t: tensor<2xf32>) -> tensor<2x8xf32
   } -> tensor<2x8xf32>
   return %0 : tensor<2x8xf32>
 }
+
+// -----
+
+// Words without a sign are words: legalization computes with i32 and casts, the casts go.
+// CHECK-LABEL: func.func @words(
+// CHECK-SAME:      %[[KEY:.*]]: tensor<2xi32>) -> tensor<2xi32>
+// CHECK-NEXT:    return %[[KEY]] : tensor<2xi32>
+func.func @words(%key: tensor<2xui32>) -> tensor<2xui32> {
+  %0 = builtin.unrealized_conversion_cast %key : tensor<2xui32> to tensor<2xi32>
+  %1 = builtin.unrealized_conversion_cast %0 : tensor<2xi32> to tensor<2xui32>
+  return %1 : tensor<2xui32>
+}
+
+// -----
+
+// So do bit casts of words to words.
+// CHECK-LABEL: func.func @the_same_bits(
+// CHECK-SAME:      %[[KEY:.*]]: tensor<2xi32>
+// CHECK:         return %[[KEY]] : tensor<2xi32>
+func.func @the_same_bits(%key: tensor<2xui32>) -> tensor<2xi32> {
+  %0 = builtin.unrealized_conversion_cast %key : tensor<2xui32> to tensor<2xi32>
+  %empty = tensor.empty() : tensor<2xi32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%0 : tensor<2xi32>) outs(%empty : tensor<2xi32>) {
+  ^bb0(%a: i32, %out: i32):
+    %word = arith.bitcast %a : i32 to i32
+    linalg.yield %word : i32
+  } -> tensor<2xi32>
+  return %1 : tensor<2xi32>
+}

@@ -393,9 +393,12 @@ _WIDTH = 120
 
 
 def _wrapped(text: str, depth: int) -> list[str]:
-    """A statement in lines of at most `_WIDTH` columns, broken after commas or before operators."""
+    """A statement in lines of at most `_WIDTH` columns, broken after commas or before operators; a comment, between words."""
     if not text:
         return [""]
+    if text.startswith("//"):
+        prefix = f"{_INDENT * depth}// "
+        return textwrap.wrap(text[2:].strip(), max(_WIDTH, len(prefix) + 40), initial_indent=prefix, subsequent_indent=prefix)
     lines, indent = [], _INDENT * depth
     while len(indent) + len(text) > _WIDTH:
         room = _WIDTH - len(indent)
