@@ -187,6 +187,46 @@ def test_a_source_that_launches_its_kernels(tmp_path):
     assert finding.kernel_file == str(lib.source) and "SetValue" in lines[finding.kernel_line - 1]
 
 
+WITH_ITS_HOST = """#include <vector>
+#include <iostream>
+#include "acl/acl.h"
+#include "files.h"
+#include "beside.h"
+/* int main() { */
+namespace parts {
+struct Scale { float by; __aicore__ inline float Of(float x) { return x * by; } };
+static std::vector<double> Expected(int n) { std::vector<double> v(n); for (auto& x : v) { x = 1.0; } return v; }
+template <typename T> __aicore__ inline void Put(GlobalTensor<T> y, T x) { y.SetValue(0, Scale{2}.Of(x)); }
+constexpr uint32_t Two() { return 2; }
+}  // namespace parts
+""" + entry("with_host", 1, """  InitSocState();
+  GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 8); parts::Put(y, 1.5f * parts::Two()); y.SetValue(8, 0.0f);""") + """
+#define CHECK(x) if ((x) != 0) { return 1; }
+int32_t main(int32_t argc, char* argv[]) {
+  std::string s = "}"; char c = '{';
+  CHECK(aclInit(nullptr));
+  auto expected = parts::Expected(3);
+  with_host<<<1, nullptr, nullptr>>>(nullptr, nullptr, nullptr);
+  try { std::cout << Read(s.c_str()) << std::endl; } catch (...) { delete argv; }
+  return 0;
+}
+"""
+
+
+def test_a_source_with_the_host_that_launches_it(tmp_path):
+    (tmp_path / "beside.h").write_text("__global__ __aicore__ void nothing() {}\n")
+    (tmp_path / "files.h").write_text("#include <fstream>\nstd::string Read(const char* path) { return path; }\n")
+    lib = build(tmp_path, WITH_ITS_HOST)
+    y = np.zeros(8, np.float32)
+    (finding,) = lib.launch("with_host", [y], blocks=1).findings
+    assert y[0] == 6 and "parts::Put" in lib.source.read_text().splitlines()[finding.kernel_line - 1]
+    device = WITH_ITS_HOST.replace("return x * by;", "std::vector<float> v(1); return x;")
+    with pytest.raises(twin.CompileError, match="vector"):
+        build(tmp_path, device, name="device")
+    with pytest.raises(twin.CompileError, match="acl/acl.h"):  # all of it is the device's where nothing is launched
+        build(tmp_path, WITH_ITS_HOST.replace("<<<1, nullptr, nullptr>>>", ""), name="nothing_launched")
+
+
 CACHED = entry("cached", 1, """  InitSocState();
   GlobalTensor<float> y; y.SetGlobalBuffer((__gm__ float*)a0, 16);
   LocalTensor<float> f(TPosition::VECCALC, 0, 16);

@@ -43,7 +43,7 @@ _STD_NAMES = frozenset(
     "exception".split())  # fmt: skip
 _DOUBLE_LITERAL = re.compile(r"(\d[\d']*\.[\d']*|\.\d+|\d[\d']*(?=[eE]))([eE][+-]?\d+)?")
 _CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast", "numeric_limits"))
-_HEADERS = frozenset(
+HEADERS = frozenset(
     "any chrono complex deque exception filesystem forward_list fstream future iomanip ios iosfwd iostream istream "
     "list map memory mutex new optional ostream queue random regex set sstream stack stdexcept streambuf string_view "
     "thread unordered_map unordered_set valarray variant unistd.h fcntl.h".split())
@@ -75,7 +75,7 @@ def problems(preprocessed: str, is_users) -> list[str]:
             entered = marker[2].replace("\\\\", "\\").replace('\\"', '"')
             if users and " 1" in marker[3] and not is_users(entered):
                 name = Path(entered).name
-                if name in _HEADERS:
+                if name in HEADERS:
                     found[f"{file}:{line}: error: device code cannot use <{name}>: {_instead_of_header(name)}"] = None
             file, line, users = entered, int(marker[1]), is_users(entered)
             continue

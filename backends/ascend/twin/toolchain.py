@@ -258,7 +258,7 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     texts = (path.read_text(errors="replace") for path in files)
     parts = stand_ins.api_headers(texts, known, cache_directory() / "twin")
     directories = [f"-I{directory}" for directory in (INCLUDE, *include_dirs, *([parts] if parts else []))]
-    text = stand_ins.without_launches(source)
+    text = stand_ins.without_host(source)
     if follow:
         text = follow_calls(text or f'#line 1 "{source}"\n{source.read_text(errors="replace")}', follow)
     main = str(_kept(text, ".cpp") if text else source)
