@@ -25,7 +25,7 @@ inline uint32_t TrackNdCache(State& s, const char* api, Site site, uint32_t plac
       continue;
     }
     if (it == s.ndLines.end()) {
-      s.ndLines.emplace(line, NdLine{s.epoch});
+      s.ndLines.emplace(line, CacheLine{place, s.epoch});
       continue;
     }
     since = std::min(since, it->second.epoch);

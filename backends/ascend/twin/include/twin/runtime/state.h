@@ -71,38 +71,41 @@ class History {
  public:
   void Use(Access* whole, size_t granules) {
     whole_ = whole;
-    marked_.resize(granules);
+    where_.resize(granules);
   }
 
   template <typename F>
   void Each(uint64_t granule, F f) const {
     if (whole_[granule].sequence) f(whole_[granule]);
-    if (!marked_[granule]) return;
-    for (const Access& part : parts_.at(granule)) f(part);
+    if (!where_[granule]) return;
+    for (const Access& part : parts_[where_[granule] - 1]) f(part);
   }
 
   // What the access covers of the granule is forgotten: it was ordered after those there, or the lack of it is reported.
   void Remember(uint64_t granule, const Access& access) {
     const uint64_t low = granule * kGranule, high = low + kGranule;
     const bool whole = access.begin <= low && high <= access.end;
-    if (marked_[granule]) {
-      std::vector<Access>& parts = parts_[granule];
-      parts.erase(std::remove_if(parts.begin(), parts.end(), [&](const Access& part) {
-        return access.begin <= std::max<uint64_t>(part.begin, low) && std::min<uint64_t>(part.end, high) <= access.end;
-      }), parts.end());
+    if (!whole && !where_[granule]) {
+      parts_.emplace_back();
+      where_[granule] = uint32_t(parts_.size());
     }
-    if (whole) {
-      whole_[granule] = access;
-      return;
+    if (where_[granule]) {
+      std::vector<Access>& parts = parts_[where_[granule] - 1];
+      size_t kept = 0;
+      for (const Access& part : parts) {
+        const uint64_t begin = std::max<uint64_t>(part.begin, low), end = std::min<uint64_t>(part.end, high);
+        if (access.begin > begin || end > access.end) parts[kept++] = part;
+      }
+      parts.resize(kept);
+      if (!whole) parts.push_back(access);
     }
-    marked_[granule] = 1;
-    parts_[granule].push_back(access);
+    if (whole) whole_[granule] = access;
   }
 
  private:
   Access* whole_ = nullptr;
-  std::unordered_map<uint64_t, std::vector<Access>> parts_;
-  std::vector<uint8_t> marked_;  // 1 where there were parts
+  std::vector<std::vector<Access>> parts_;
+  std::vector<uint32_t> where_;  // by granule: its parts' place in `parts_`, counted from 1; 0 where there were none
 };
 
 struct Event {
@@ -137,18 +140,12 @@ struct BlockAccess {
   uint32_t since = kOpen;  // of a read through a cache: the first epoch in which that cache had read of the same lines
 };
 
-// A 64-byte line of GM in the scalar unit's data cache.
+// A line of GM in a cache of the core's: 64 bytes in the scalar unit's, 32 in that of copies of several dimensions.
 struct CacheLine {
-  uint32_t place, epoch;    // the scalar access that brought it in, and when
-  uint64_t dirty = ~0ull;   // the lowest address stored to; none
-  uint32_t stalePlace = 0;  // the copy that changed GM under it
-};
-
-// A line of GM in the cache of copies of several dimensions.
-struct NdLine {
-  uint32_t epoch;  // in which it was read
-  uint64_t staleBegin = ~0ull, staleEnd = 0;  // what this block wrote of it since,
-  uint32_t stalePlace = 0;                    // and where
+  uint32_t place, epoch;    // the access that brought it in, and when
+  uint64_t dirty = ~0ull;   // the lowest address that the scalar unit stored to; none
+  uint32_t stalePlace = 0;  // what changed GM under it,
+  uint64_t staleBegin = ~0ull, staleEnd = 0;  // and from where to where, of copies of several dimensions
 };
 
 struct Argument {
@@ -241,7 +238,7 @@ struct State {
   uint32_t flagsSet[kCrossFlags] = {};
   uint32_t epoch = 0;
   std::unordered_map<uint64_t, CacheLine> cache;  // by address / 64
-  std::unordered_map<uint64_t, NdLine> ndLines;   // by address / 32 (nd_cache.h)
+  std::unordered_map<uint64_t, CacheLine> ndLines;  // by address / 32 (nd_cache.h)
 
   PipeCount pipes[kPipes];
   uint64_t gmRead = 0, gmWritten = 0, scalarAccesses = 0, barriers = 0, flags = 0, syncs = 0;
