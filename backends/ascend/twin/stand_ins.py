@@ -42,7 +42,8 @@ def without_host(source: Path) -> str | None:
     for start, end in _host_functions(_blank(text)):
         changed[start:end] = _spaces(text[start:end])
     text = _INCLUDE.sub(lambda match: "" if _is_hosts(match[1], source.parent) else match[0], "".join(changed))
-    return f'#line 1 "{source}"\n{_LAUNCH.sub(r"twin::HostLaunches(\1)(", text)}'  # one that is left is not run either
+    text = _LAUNCH.sub(r"twin::HostLaunches(\1)(", text)  # in what is left: it is not run either
+    return f'#line 1 "{source}"\n{text}'
 
 
 def _spaces(text: str) -> str:
