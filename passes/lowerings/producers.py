@@ -165,7 +165,7 @@ def constant_of(op: ir.Operation) -> float | int | None:
 
 def compares(value: ir.Value) -> bool:
     """Whether a comparison, or a boolean, goes into a value."""
-    if _is_boolean(value):
+    if is_boolean(value):
         return True
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -290,7 +290,7 @@ class Producers:
             if key not in self._scalars:
                 self._scalars[key] = self._scalar_of_row(value, access, f"row_{name}")
             self._splats[key] = self.b.splat(self._scalars[key], self.tile, f"{name}_tile")
-            if _is_boolean(value):
+            if is_boolean(value):
                 self._splats[key] = self._holds(self._splats[key], name)
         return self._splats[key]
 
@@ -309,11 +309,11 @@ class Producers:
 
     def _constant_tile(self, op: ir.Operation, lanes: int) -> ir.Value:
         tile = self.b.splat(self._scalar_constant(op), lanes)
-        return self._holds(tile, "condition") if _is_boolean(op.results[0]) else tile
+        return self._holds(tile, "condition") if is_boolean(op.results[0]) else tile
 
     def _scalar_of_row(self, value: ir.Value, access: Access, name: str) -> ir.Value:
         """As `row_scalar`; of a boolean, 1 or 0."""
-        if not _is_boolean(value):
+        if not is_boolean(value):
             return self.row_scalar(value, access, name)
         number = bodies.one_or_zero(self.b, self.row_tile(value, access), name)
         return self.b.build(TILE.classes["Extract"], number, self.b.index(0), results=[self.b.f32_type], name=name).scalar
@@ -353,7 +353,7 @@ class Producers:
         with _at(self.b, argument.location):
             if column is None and ir.RankedTensorType(raw.type).get_dim_size(0) > self.row_lanes:
                 raw = self._head(raw)
-            return self._widen(raw, self._name(argument), _is_boolean(argument), column is not None)
+            return self._widen(raw, self._name(argument), is_boolean(argument), column is not None)
 
     def _head(self, tile: ir.Value) -> ir.Value:
         element = ir.ShapedType(tile.type).element_type
@@ -364,7 +364,7 @@ class Producers:
     def _load_raw(self, argument: ir.Value, access: Access, column, count, pad: float | None) -> ir.Value:
         b = self.b
         element = ir.ShapedType(argument.type).element_type
-        if _is_boolean(argument):
+        if is_boolean(argument):
             element = ir.IntegerType.get_signless(8)
         length = self.tile if column is not None else max(self.row_lanes, _BLOCK_BYTES // width_of(element))
         name = self._name(argument)
@@ -554,7 +554,8 @@ def _access_of_source(op: ir.Operation, access: Access) -> Access:
     return tuple(labels)
 
 
-def _is_boolean(value: ir.Value) -> bool:
+def is_boolean(value: ir.Value) -> bool:
+    """Whether a value's elements are true or false."""
     shaped = isinstance(value.type, ir.RankedTensorType)
     return str(ir.RankedTensorType(value.type).element_type if shaped else value.type) == "i1"
 

@@ -4,6 +4,7 @@ What is gone about how:
 
 - *Without reductions, and with no operand that is broadcast*: the elements of all rows are one sequence; a core takes its
   rows' share of it in long chunks.
+- *Short rows*: many in one tile (`row_batches`).
 - *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the next
   and for the result, and what does not change from row to row is loaded once a core.
 - *Parts set side by side*: a run of columns after another, each as above.
@@ -27,7 +28,7 @@ from jascend.dialect import TILE
 from ..builder import tile_type, up
 from .lowering import lowering
 from .ops import Ops
-from . import bodies
+from . import bodies, row_batches
 from .producers import (
     CONCATENATION, Access, accesses, base_of, compares, has_columns, positions_in, shifted, start_of, starts_of_parts, width_of,
 )  # fmt: skip
@@ -137,6 +138,10 @@ class _Step:
     reduction: Reduction
     level: int
 
+    @property
+    def word(self) -> str:
+        return {"add": "row_sum", "max": "row_maximum", "min": "row_minimum"}[self.reduction.kind]
+
 
 class RowWise:
     """Builds the rows of one kernel."""
@@ -145,7 +150,8 @@ class RowWise:
         self.b, self.t, self.site, self.producers = site.b, Ops(site.b), site, site.producers
         self.value, self.out = op.x, site.outputs["out"]
         self.labels = labels_of(op.x)
-        self.shape = ir.RankedTensorType(op.x.type).shape
+        self.type = ir.RankedTensorType(op.x.type)
+        self.shape = self.type.shape
         along = "col" in self.labels
         self.segments = segments(self.value, self.labels) if along else [(self.labels, 1)]
         self.pieces = list(dict.fromkeys(piece for labels, _ in self.segments for piece in pieces(self.value, labels)))
@@ -159,6 +165,11 @@ class RowWise:
         share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
         if not self.steps and self.is_flat():
             self.flat(share)
+            return
+        short = row_batches.length_of_rows(self.pieces, self.steps, self.labels, self.shape[-1]) if self.is_one_run else None
+        if short is not None:
+            rows = None if self.type.is_dynamic_dim(0) else self.shape[0]
+            row_batches.build(self, share, short, rows, self.site.target.vector_cores)
             return
         lengths = {step.reduction.length for step in self.steps}
         if "col" in self.labels:
@@ -180,10 +191,15 @@ class RowWise:
 
     # -- one sequence -------------------------------------------------------------------------------------------
 
+    @property
+    def is_one_run(self) -> bool:
+        """Whether nothing is set side by side."""
+        return len(self.segments) == 1
+
     def is_flat(self) -> bool:
         """Whether every operand lies in memory as the result does, or is one value."""
         whole = [label for label in self.labels if label is not None]
-        if len(self.segments) > 1:
+        if not self.is_one_run:
             return False
         if len(whole) > 1 and any(not isinstance(v.owner, ir.Block) and positions_in(v.owner) for v, _ in self.pieces):
             return False
@@ -280,7 +296,7 @@ class RowWise:
                 for step, piece in zip(steps, pieces_of)
             ]
         else:
-            starts = [(f"{_word(s)}s", t.filled(_NEUTRAL[s.reduction.kind], lanes)) for s in steps]
+            starts = [(f"{s.word}s", t.filled(_NEUTRAL[s.reduction.kind], lanes)) for s in steps]
             size, end = b.index(self.tile, "chunk"), b.index(length, "row_length")
 
             def chunk(column, *carried):
@@ -294,12 +310,12 @@ class RowWise:
 
             partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about="Along the row.")
         for step, tile in zip(steps, partial):
-            whole = t.reduce(step.reduction.kind, tile, lanes, _word(step))
+            whole = t.reduce(step.reduction.kind, tile, lanes, step.word)
             element = ir.RankedTensorType(step.value.type).element_type
             n = producers.row_lanes
             types = [tile_type(n, b.f32_type)]
-            row_tile = b.build(TILE.classes["Broadcast"], whole, results=types, width=n, name=_word(step))
-            producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, _word(step))
+            row_tile = b.build(TILE.classes["Broadcast"], whole, results=types, width=n, name=step.word)
+            producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, step.word)
 
     def folded(self, step: _Step, x: ir.Value, count: ir.Value, length: int, lanes: int, before=None) -> ir.Value:
         """`lanes` partial results of a chunk, after those `before`."""
@@ -309,7 +325,7 @@ class RowWise:
             x = t.where(inside, x, _NEUTRAL[kind], "masked")
         for start in range(0, self.tile, lanes):
             part = slice_of(b, x, start, lanes) if self.tile > lanes else x
-            before = part if before is None else b.op(_COMBINE[kind], before, part, name=f"{_word(step)}s")
+            before = part if before is None else b.op(_COMBINE[kind], before, part, name=f"{step.word}s")
         return before
 
     def pad(self, length: int) -> float | None:
@@ -367,10 +383,6 @@ def _steps(found: list[tuple[ir.Value, Access]]) -> list[_Step]:
         if is_reduction(owner):
             steps.append(_Step(*piece, reduction_of(owner), levels[piece]))
     return steps
-
-
-def _word(step: _Step) -> str:
-    return {"add": "row_sum", "max": "row_maximum", "min": "row_minimum"}[step.reduction.kind]
 
 
 def _power_of_two(number: int) -> int:

@@ -71,3 +71,39 @@ func.func @flat(%x: tensor<5x3x4xf32>) -> tensor<5x3x4xf32> attributes {ascend.k
   %0 = "ascend.row_wise"(%s) : (tensor<5x3x4xf32>) -> tensor<5x3x4xf32>
   return %0 : tensor<5x3x4xf32>
 }
+
+// -----
+
+// Short rows: many in a tile, loaded and stored together, each reduced and its sum spread over it.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK-SAME:      %[[X:.*]]: memref<?x40xf32, "gm">, %[[OUT:.*]]: memref<?x40xf32, "gm">)
+// CHECK:         %[[INSIDE:.*]] = arith.cmpf olt
+// CHECK:         scf.for
+// CHECK:           %[[ROWS:.*]] = "tile.load_rows"(%[[X]],{{.*}} {gm_pitch = 40 : i64, {{.*}}pitch = 64 : i64, row_length = 40 : i64}
+// CHECK:           %[[MASKED:.*]] = arith.select %[[INSIDE]], %[[ROWS]]
+// CHECK:           %[[SUMS:.*]] = "tile.reduce"(%[[MASKED]]) {group = 64 : i64, kind = "add"}
+// CHECK:           %[[SPREAD:.*]] = "tile.broadcast"(%[[SUMS]]) {width = 64 : i64}
+// CHECK:           %[[SHARES:.*]] = arith.divf %[[ROWS]], %[[SPREAD]]
+// CHECK:           "tile.store_rows"(%[[SHARES]], %[[OUT]],
+#whole = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @short_rows(%x: tensor<2000x40xf32>) -> tensor<2000x40xf32> attributes {ascend.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2000xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2000xf32>) -> tensor<2000xf32>
+  %sum = linalg.generic {indexing_maps = [#whole, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<2000x40xf32>) outs(%init : tensor<2000xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.addf %b, %a : f32
+    linalg.yield %q : f32
+  } -> tensor<2000xf32>
+  %empty = tensor.empty() : tensor<2000x40xf32>
+  %share = linalg.generic {indexing_maps = [#whole, #first, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<2000x40xf32>, tensor<2000xf32>) outs(%empty : tensor<2000x40xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %q = arith.divf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<2000x40xf32>
+  %0 = "ascend.row_wise"(%share) : (tensor<2000x40xf32>) -> tensor<2000x40xf32>
+  return %0 : tensor<2000x40xf32>
+}
