@@ -10,6 +10,7 @@ from mlir import ir
 
 import jascend.dialect
 from jascend.dialect import DIALECTS, definition
+from jascend.dialect.__main__ import main as write_pages
 from jascend.dialect.definition import Attribute, Dialect, Op, Operand, Result
 from jascend.dialect.elements import type_name
 
@@ -27,6 +28,16 @@ def test_the_reference_page_is_the_definition_s(name):
     """Regenerate with `python -m jascend.dialect docs/dialects`."""
     page = (ROOT / "docs" / "dialects" / f"{name}.md").read_text(encoding="utf-8")
     assert page == DIALECTS[name].reference()
+
+
+def test_pages_are_written_where_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for wrong in (["--help"], [], ["--pages"]):
+        with pytest.raises(SystemExit):
+            write_pages(wrong)
+    assert not list(tmp_path.iterdir()) and "directory" in capsys.readouterr().out
+    write_pages(["pages"])
+    assert {page.stem for page in (tmp_path / "pages").iterdir()} == set(DIALECTS)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
