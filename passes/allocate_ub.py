@@ -302,8 +302,10 @@ def _skewed(offset: int, taken: set[int]) -> int:
 
 
 def _report(kernel: ir.Operation, buffers: list[_Buffer], used: int, capacity: int) -> None:
-    """The error names the buffers that are live together where the most bytes are."""
-    crowds = ([b for b in buffers if b.first <= at.first <= b.last] for at in buffers)
+    """The error names the buffers that are live together where the most bytes are; of two that may have the same address
+    one."""
+    start = {b: b.first + bool(b.exactly) for b in buffers}
+    crowds = ([b for b in buffers if start[b] <= start[at] <= b.last] for at in buffers)
     crowd = max(crowds, key=lambda crowd: sum(b.size for b in crowd))
     crowd.sort(key=lambda b: -b.size)
     emit_error(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from jascend.passes import cost
-from jascend.passes.diagnostics import Remark, Remarks, collect, render
+from jascend.passes.diagnostics import Diagnostic, Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
 from jascend.passes.lowerings.site import ROWS_OF
 from jascend.passes.pipeline import PipelineError, run_pipeline
@@ -191,9 +191,10 @@ def compile_module(
 
 
 def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str]) -> ir.Module:
-    """Down to Ascend C, with the first sizes of tiles whose buffers fit."""
+    """Down to Ascend C, with the first sizes of tiles whose buffers fit. What did not is told."""
     kernels = [op.operation for op in module.body.operations if KERNEL in op.operation.attributes]
     last = max((len(candidates(kernel)) for kernel in kernels), default=1) - 1
+    tried = []
     for candidate in range(last + 1):
         remarks, stages = Remarks(), {}
         try:
@@ -201,11 +202,18 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin
             for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes).items():
                 lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=remarks)
         except PipelineError as error:
-            if error.pass_name != "allocate-ub" or candidate == last:
+            if error.pass_name != "allocate-ub":
                 raise
+            first = error.diagnostics[0]
+            if candidate == last:
+                note = Diagnostic("note", f"with the smallest of {last + 1} sizes of tiles", first.position)
+                told = replace(first, notes=(note, *first.notes))
+                raise PipelineError(error.pass_name, [told, *error.diagnostics[1:]]) from error
+            what = f"size of tiles number {candidate + 1} of {last + 1}: {first.message}"
+            tried.append(Remark("allocate-ub", "missed", what, first.position, detail=candidate > 0))
         else:
             compiled.stages |= {stage: str(module) for stage, module in stages.items()}
-            compiled.remarks.records += remarks.records
+            compiled.remarks.records += [*tried, *remarks.records]
             return lowered
     raise AssertionError("the last candidate returns or raises")
 

@@ -1,0 +1,57 @@
+"""What becomes of a kernel whose buffers do not fit: smaller tiles, and where those do not help, an error."""
+
+import dataclasses
+import inspect
+import os
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jascend.backends.ascend import targets
+from jascend.errors import Unsupported
+
+import jascend as ja
+
+SPECS = jax.ShapeDtypeStruct((64, 1024), jnp.float32), jax.ShapeDtypeStruct((1024,), jnp.float32)
+
+
+def gate(x, bias):
+    return ja.moe_gating_top_k(x, 8, bias=bias, norm_type=1, group_count=8, k_group=4)
+
+
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """Compiles for a product with a unified buffer of so many bytes for the user."""
+    monkeypatch.setenv("JASCEND_CACHE_DIR", str(tmp_path))
+
+    def call(usable):
+        product = targets.TARGETS["ascend910b"]
+        kept = product.ub_bytes - product.ub_usable_bytes
+        monkeypatch.setitem(targets.TARGETS, "ascend910b", dataclasses.replace(product, ub_bytes=usable + kept))
+        return ja.compile(gate, *SPECS)
+
+    return call
+
+
+def test_smaller_tiles_are_tried(compiled):
+    explained = compiled(60 << 10).explain()
+    (what,) = re.findall(r"allocate-ub: missed: size of tiles number 1 of \d+: (.*)", explained)
+    needed, budget = re.fullmatch(r"the buffers of this kernel need (\d+) bytes of unified buffer, the budget is (\d+)", what).groups()
+    assert int(budget) == 60 << 10 < int(needed)
+    ((used,),) = [re.findall(r"buffers in (\d+) of 61440 bytes of unified buffer", explained)]
+    assert int(used) <= 60 << 10
+
+
+def test_the_error_tells_what_does_not_fit(compiled):
+    with pytest.raises(Unsupported) as caught:
+        compiled(16 << 10)
+    text = str(caught.value)
+    lines, first = inspect.getsourcelines(gate)
+    place = f"{os.path.basename(__file__)}:{first + 1}:"
+    needed, budget = re.search(rf"{place}\d+: error: the buffers of this kernel need (\d+) bytes .* budget is (\d+)", text).groups()
+    assert int(budget) == 16 << 10
+    assert re.search(rf"{place}\d+: note: with the smallest of \d+ sizes of tiles", text)
+    sizes = [int(size) for size in re.findall(rf"{place}\d+: note: '\w+' takes (\d+) bytes and is live here", text)]
+    assert int(budget) < sum(sizes) <= int(needed)
+    assert lines[1].strip() in text
