@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,11 @@ class Laboratory:
         file = directory / f"{subject.name}.cpp"
         file.write_text("\n".join(instrument.lines) + "\n")
         self.library = twin.build(file, include_dirs=(directory,), target=target)
+        self.timeout = None
+        start = time.monotonic()
         runs = [self.run(0, launch) for launch in subject.launches]
+        # A fault can make a loop's bounds anything.
+        self.timeout = 5 + 20 * (time.monotonic() - start) / len(runs)
         self.expected = [outputs for outputs, _ in runs]
         self.findings = [finding for _, findings in runs for finding in findings]
 
@@ -109,7 +114,7 @@ class Laboratory:
         tiling = launch.tiling + struct.pack("<I", number)
         run = self.library.launch(
             self.subject.name, [*(x.copy() for x in launch.inputs), *outputs], tiling=tiling, blocks=launch.blocks,
-            workspace_bytes=launch.workspace_bytes,
+            workspace_bytes=launch.workspace_bytes, timeout=self.timeout,
         )  # fmt: skip
         return [output.tobytes() for output in outputs], run.findings
 
