@@ -129,16 +129,21 @@ class Program:
         return report.Report(self.name, self.target, tuple(kernels), bound, outputs, calls)
 
     def _compulsory_bytes(self, args, kwargs, outputs) -> int:
-        """Each argument that a kernel or a library call reads, and each output, once."""
-        read: set[int] = set()
+        """Each argument that a kernel or a library call reads, as far as it needs it, and each output, once."""
+        inputs, fused = self._inputs(args, kwargs), self.ir("fused")
+        needed = [0] * len(inputs)
         aliases = {i: i for i in range(self._compiled.plan.arguments)}  # reshapes of arguments are they
         for step in self._compiled.plan.steps:
             if isinstance(step, Reshape):
                 aliases[step.result] = aliases.get(step.operand, -1)
-            else:
-                read.update(aliases.get(i, -1) for i in step.operands)
-        inputs = [x for i, x in enumerate(self._inputs(args, kwargs)) if i in read]
-        return sum(x.nbytes for x in [*inputs, *map(keys.words, jax.tree.leaves(outputs))])
+                continue
+            places = [aliases.get(i, -1) for i in step.operands]
+            arrays = [inputs[i] if i >= 0 else None for i in places]
+            parts = report.needed_bytes(fused, step.kernel, arrays) if isinstance(step, Launch) else [None] * len(arrays)
+            for place, array, part in zip(places, arrays, parts):
+                if array is not None:
+                    needed[place] = max(needed[place], array.nbytes if part is None else part)
+        return sum(needed) + sum(keys.words(x).nbytes for x in jax.tree.leaves(outputs))
 
     def _run(
         self,

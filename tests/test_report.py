@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jascend.backends.ascend import targets, twin
-from jascend.backends.ascend.report import operator_cycles, profile_launch, profile_run, roofline
+from jascend.backends.ascend.report import needed_bytes, operator_cycles, profile_launch, profile_run, roofline
 from jascend.backends.ascend.report.html import microseconds, size, ticks
 
 KERNELS = Path(__file__).parent / "data" / "twin_cost"
@@ -215,6 +215,31 @@ def test_profile_of_a_program(filtered):
     lines = {line.python for kernel in report.kernels for line in kernel.lines}
     assert any(line.startswith("test_report.py:") for line in lines)
     assert "scaled_filter on ascend910b (model)" in str(report)
+
+
+def needed_of(function, *arrays, **options):
+    program = ja.compile(function, *arrays, **options)
+    (kernel,) = program.kernels
+    return needed_bytes(program.ir("fused"), kernel.name, arrays)
+
+
+def test_of_q_a_sampler_needs_what_belongs_to_survivors():
+    rng = np.random.default_rng(0)
+    logits, q = rng.normal(size=(4, 500)).astype(np.float32), rng.exponential(size=(4, 500)).astype(np.float32)
+    k, p = np.array([50, 0, 2000, 7], np.int32), np.array([1, 1, 0.9, 1], np.float32)
+    sample = lambda x, k, p, q: ja.top_k_top_p_sample(2 * x, k, p, q).logits_select_idx
+    assert needed_of(sample, logits, k, p, q) == [None, None, None, 4 * (50 + 500 + 1 + 7)]
+    constant = lambda x, q: ja.top_k_top_p_sample(x, 5, 1.0, q, 0.0).logits_select_idx
+    assert needed_of(constant, logits, q) == [None, 4 * 4 * 5]
+    computed = lambda x, k, p, q: ja.top_k_top_p_sample(x, k + 1, p, q).logits_select_idx
+    assert needed_of(computed, logits, k, p, q) == [None, None, None, 4 * 4]
+    without = lambda x, k, p: ja.top_k_top_p_sample(x, k, p).logits_select_idx
+    assert needed_of(without, logits, k, p) == [None] * 3
+
+    def drawn(x, q, k):  # of |q|
+        return ja.top_k_top_p_sample(ja.apply_top_k_top_p(x, k=k), 5000, 1.0, q, eps=0.0).logits_select_idx
+
+    assert needed_of(drawn, logits, q, k, force="fuse-sampling") == [None, 4 * (50 + 500 + 500 + 7), None]
 
 
 def test_profile_on_fewer_cores(filtered):

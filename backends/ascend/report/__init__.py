@@ -10,9 +10,10 @@ share, `profile.py` puts a launch together.
 """
 
 from jascend.backends.ascend.report.libraries import LibraryEstimate, estimate
+from jascend.backends.ascend.report.needed import needed_bytes
 from jascend.backends.ascend.report.profile import KernelProfile, Line, profile_kernel
 from jascend.backends.ascend.report.report import Report, profile_launch, profile_run
 from jascend.backends.ascend.report.roofline import Roofline, operator_cycles, roofline
 
-__all__ = ["KernelProfile", "LibraryEstimate", "Line", "Report", "Roofline", "estimate", "operator_cycles", "profile_kernel",
-           "profile_launch", "profile_run", "roofline"]  # fmt: skip
+__all__ = ["KernelProfile", "LibraryEstimate", "Line", "Report", "Roofline", "estimate", "needed_bytes", "operator_cycles",
+           "profile_kernel", "profile_launch", "profile_run", "roofline"]  # fmt: skip
