@@ -176,6 +176,10 @@ KINDS = {
     "zeros of either sign": lambda rng, v: rng.choice([0.0, -0.0], v),
     "neighbours": lambda rng, v: rng.choice([1.0, 1.0078125], v),  # bfloat16 has nothing between them
     "huge": lambda rng, v: rng.choice([-3e38, 3e38], v),
+    # What is taken for a sample misleads: it lacks the largest element, has all large ones, or none.
+    "outlier": lambda rng, v: np.where(np.arange(v) == v // 64 * 30 + 24, 300.0, rng.normal(0, 1, v)),
+    "sampled high": lambda rng, v: rng.normal(0, 1, v) + 20 * (np.arange(v) % max(1, v // 64) < 16),
+    "sampled low": lambda rng, v: rng.normal(0, 1, v) - 20 * (np.arange(v) % max(1, v // 64) < 16),
 }
 MODES = (  # k, p, m
     (50, 0.9, 0.0), (1, 0.5, 0.0), (128, 1.0, 0.0), (129, 0.99, 0.0), (1000, 0.9, 0.0), (1024, 1.0, 0.01), (0, 0.9, 0.0),
@@ -261,6 +265,49 @@ def test_every_kind_of_row(vocabulary, dtype, target):
             assert best or scores[place] >= np.nanmax(scores) * (1 - 1e-4), f"row {row}, mode {k[row], p[row], m[row]}"
 
 
+def _scored(distribution, row, q, eps):
+    """The index of the best score, by the kernel's own probabilities: the first NaN, or the first of the greatest."""
+    number = int((np.asarray(distribution.logits_idx[row]) >= 0).sum())
+    with np.errstate(all="ignore"):
+        scores = np.asarray(distribution.logits_sort_masked[row, :number]) / (np.abs(q[row, :number]) + np.float32(eps))
+    return int(distribution.logits_idx[row, np.argmax(scores)])
+
+
+DIVISORS = {
+    "exponential": lambda rng, shape: rng.exponential(1, shape),
+    "ones": lambda rng, shape: np.ones(shape),
+    "falling": lambda rng, shape: np.broadcast_to(np.linspace(9, 0.001, shape[1]) ** 4, shape),  # late ranks win
+    "special": lambda rng, shape: rng.choice([0.0, -0.5, 1.0, 4.0, np.inf, np.nan], shape, p=[0.001, 0.3, 0.3, 0.397, 0.001, 0.001]),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "vocabulary, dtype, target, has_m",
+    [(13000, "float32", "ascend910b", False), (13000, "bfloat16", "ascend910b", True), (40000, "bfloat16", "ascend910b", False),
+     (13000, "float16", "ascend950", True), (150000, "bfloat16", "ascend910b", False)],
+)  # fmt: skip
+def test_what_is_passed_over_has_not_the_best_score(vocabulary, dtype, target, has_m):
+    """An index alone, for which most of the nucleus is not looked at, is that of the best score of the whole distribution;
+    whether a core has a row of its own or shares it."""
+    rng = np.random.default_rng(vocabulary)
+    kinds = [kind for kind in KINDS if kind != "huge"][: 30 if vocabulary < 100000 else 9]
+    logits = np.stack([KINDS[kind](rng, vocabulary) for kind in kinds]).astype(np.float32).astype(FLOATS[dtype])
+    logits = np.resize(logits, (26, vocabulary))
+    parameter = lambda values: np.resize(np.float32(values), 26).astype(FLOATS[dtype])
+    k, p, m = np.zeros(26, np.int32), parameter([0.9, 0.5, 0.99]), parameter([0.0, 0.02]) if has_m else None
+    distribution = run(logits, k, p, None, m, target, is_need_sample_result=True)
+    for name, draw in DIVISORS.items():
+        q = draw(rng, logits.shape).astype(np.float32)
+        eps = 0.0 if name == "special" else 1e-8
+        chosen = run(logits, k, p, q, m, target, eps=eps).logits_select_idx
+        assert chosen.tolist() == [_scored(distribution, row, q, eps) for row in range(26)], name
+        if name == "exponential" and vocabulary < 100000:
+            few = slice(0, 26, 5)
+            shared = run(logits[few], k[few], p[few], q[few], None if m is None else m[few], target, eps=eps)
+            np.testing.assert_array_equal(shared.logits_select_idx, chosen[few])
+
+
 @pytest.mark.long
 def test_the_list_holds_more_than_is_sorted():
     """4300 elements reach the bound; those that come first in descending order come last in the row."""
@@ -296,7 +343,7 @@ def test_64_bit_indices():
         assert survivors(result, row) == order[row, :number].tolist()
 
 
-@pytest.mark.parametrize("vocabulary", [9001, pytest.param(17000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("vocabulary", [13001, pytest.param(17000, marks=pytest.mark.long)])
 def test_long_rows_that_are_computed(vocabulary):
     """The sum of weights goes over longer chunks than are computed at a time."""
 

@@ -20,30 +20,35 @@ from ..builder import tile_type
 from .keys import Keys
 from .leading import Collector, Size
 from .ops import Ops
+from .packed_row import PackedChunks
 from .row_chunks import NEG_INF, RowChunks
 
-BATCH = Size(listed=4096, usual=0, maxima=0, sampled=0, head=1024, gathered=4096, ordered=(4096,))
+BATCH = Size(listed=4096, usual=0, maxima=0, sampled=0, head=1024, gathered=4096, ordered=(3072, 4096))
 
 _MEANT = 3000  # elements of a batch, at most
 _MEANT_OF_CHUNK = 700  # of them in one chunk, at most: it can contribute more, but not all of them
 _BAND = 2048  # elements
 _RUN = 16  # neighbours in the sample
-_LONG = 1 << 16  # elements of a row for which the larger sample pays
+_LONG = 1 << 18  # elements of a row for which the larger sample pays
+_MOST_BANDS = 64
+_LISTED = 8  # bands of a row for which it pays to pack its greatest elements into a list
 
 
 class Descending:
     """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch, `lane` an
     int16 ramp of the longest chunk's."""
 
-    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int):
-        """Rows are cut into `bands` parts of about the same length."""
+    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int, lists: bool = False):
+        """Rows are cut into `bands` parts of about the same length, into more of them if batches may come from `lists`."""
         self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
-        self.collector = Collector(t, ramp, lane, BATCH)
         self.sampled = 1024 if vocabulary <= _LONG else 2048
-        self.bands = next(n for n in (32, 16, 8, 4, 2, 1) if n == 1 or 4 * vocabulary >= 3 * n * _BAND)
+        most = _MOST_BANDS if lists else _MOST_BANDS // 2
+        self.bands = next(n for n in (_MOST_BANDS, 32, 16, 8, 4, 2, 1) if n == 1 or n <= most and 4 * vocabulary >= 3 * n * _BAND)
         meant = min(_MEANT, _MEANT_OF_CHUNK * -(-vocabulary // BATCH.gathered))
         batches = -(-vocabulary // (self.bands * meant))
         self.step = max(1, self.sampled // (self.bands * batches))
+        self.lists = lists and self.bands >= _LISTED
+        self.collector = Collector(t, ramp, lane, BATCH)
 
     def each(
         self,
@@ -55,11 +60,12 @@ class Descending:
         body: Callable[..., Sequence[ir.Value]],
         wide: RowChunks | None = None,
         nans: ir.Value | None = None,
+        packed: tuple[ir.Value, PackedChunks] | None = None,
     ) -> list[ir.Value]:
         """The numbers below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
         batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one. Chunks
         are as long as a batch; `wide` are longer ones of the same row, to collect from. `nans` (i1): NaN come before all that;
-        none without it.
+        none without it. `packed`: whether a list has all elements down to `end` (i1), and the list, to collect from.
 
         Returns: whether the last batch said so, and what it handed over."""
         t, b = self.t, self.b
@@ -75,7 +81,7 @@ class Descending:
             tile = tile_type(BATCH.gathered, b.f32_type)
             indices_type = tile_type(BATCH.gathered, b.i32_type)
             values, indices, number, lost = b.if_(
-                t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, low, high),
+                t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, packed, low, high),
                 lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
                 about="The elements from `high` down to `low`, or copies of one value, in the next chunk.",
             )  # fmt: skip
@@ -143,17 +149,22 @@ class Descending:
         indices = t.to_i32(places, "indices")
         return [b.splat(value, BATCH.gathered, "values"), indices, number, t.zero]
 
-    def _gather(self, chunks: RowChunks, low: ir.Value, high: ir.Value) -> list[ir.Value]:
+    def _gather(self, chunks: RowChunks, packed, low: ir.Value, high: ir.Value) -> list[ir.Value]:
         t = self.t
 
         def belongs(chunk):
             # Unordered: there is no bound above the first batch.
             below = t.compare("ULT", chunk.x, high, "below_high")
-            if self.vocabulary % chunks.chunk and not math.isnan(chunks.padding):
+            if chunk.places is None and self.vocabulary % chunks.chunk and not math.isnan(chunks.padding):
                 below = t.both(below, t.compare("OLT", self.ramp, t.f32_of(chunk.count), "inside"))
             return t.both(t.compare("OGE", chunk.x, low, "reaches_low"), below, "belongs")
 
-        found = self.collector.collect(chunks, belongs, self.collector.empty(), "The elements of the batch.")
+        found = self.collector.empty()
+        if packed is not None:
+            is_packed, listed = packed
+            listed, chunks = listed.where(is_packed, BATCH.head), chunks.unless(is_packed)
+            found = self.collector.collect(listed, belongs, found, "The elements of the batch, where a list has them.")
+        found = self.collector.collect(chunks, belongs, found, "The elements of the batch.")
         values, indices = t.unpacked(self.collector.sorted(found.values, found.places))
         return [values, indices, found.number, found.lost]
 

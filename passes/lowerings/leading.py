@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from jascend.dialect.tile.sorting import RUNS
+
 from ..builder import tile_type
 from .candidates import bound_of, kth_largest, ranked_maximum
 from .keys import Keys
@@ -32,6 +34,7 @@ SAMPLED = 8192  # elements of a sample, at most
 _SHARE = 16  # of the elements are in a shorter one
 _LEAST_SAMPLE = 2048
 _RUNS, _LEAST_RUN = 64, 64  # of neighbours
+_LIST = 1024  # elements of a list, three or four of which one merge makes one
 
 
 @dataclass(frozen=True)
@@ -105,32 +108,48 @@ class Collector:
         values, places = with_slice(self.b, used.values, empty.values, 0), with_slice(self.b, used.places, empty.places, 0)
         return List(values, places, empty.used, empty.number, empty.lost)
 
-    def collect(self, chunks: RowChunks, mask_of, into: List, about: str) -> List:
-        """Appends the elements under `mask_of(chunk)`."""
-        b, lanes = self.b, chunks.chunk
-        dtype = chunks.dtype if chunks.is_load else b.f32_type
-        # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
-        blanks = [b.splat(arith.constant(element, zero, loc=b.loc()), lanes, name) for name, element, zero in (
-            ("packed", dtype, 0.0), ("packed_lanes", self.lane.type.element_type, 0)
-        )]  # fmt: skip
+    def collect(self, chunks, mask_of, into: List, about: str) -> List:
+        """Appends the elements under `mask_of(chunk)` of a row or of a list."""
 
         def body(chunk: Chunk, _, __, *parts):
             return self._append(chunk, mask_of(chunk), List(*parts), chunks.is_one or None)
 
-        carried = [*zip(("packed", "packed_lanes"), blanks), *zip(List.NAMES, into.parts())]
-        return List(*chunks.each(carried, body, about)[2:])
+        return List(*chunks.each([*self.blanks(chunks), *zip(List.NAMES, into.parts())], body, about)[2:])
+
+    def blanks(self, chunks) -> list[tuple[str, ir.Value]]:
+        """What the first chunk's packed elements replace. What is packed goes from chunk to chunk, so that the lanes behind it
+        hold something."""
+        b, f32 = self.b, self.b.f32_type
+        types = (f32, f32) if chunks.has_places else (chunks.dtype if chunks.is_load else f32, self.lane.type.element_type)
+        return [
+            (name, b.splat(arith.constant(element, zero, loc=b.loc()), chunks.chunk, name))
+            for name, element in zip(("packed", "packed_lanes"), types)
+            for zero in [0.0 if isinstance(element, ir.FloatType) else 0]
+        ]
+
+    def packed(self, chunk: Chunk, mask: ir.Value, alone: bool | None) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The elements of a chunk under a mask and their lanes, or places, as the next chunk wants them; how many they are."""
+        source = chunk.x if chunk.raw is None else chunk.raw
+        lanes = slice_of(self.b, self.lane, 0, length_of(source)) if chunk.places is None else chunk.places
+        packed, kept = self.t.compress(source, mask, "packed", readable=alone)
+        packed_lanes, _ = self.t.compress(lanes, mask, "packed_lanes", readable=alone)
+        return packed, packed_lanes, kept
+
+    def converted(self, chunk: Chunk, packed: ir.Value, packed_lanes: ir.Value, start, length: int) -> tuple[ir.Value, ir.Value]:
+        """`length` of these from `start` on, in float32, with their positions."""
+        t, b = self.t, self.b
+        values, places = slice_of(b, packed, start, length), slice_of(b, packed_lanes, start, length)
+        if packed.type != chunk.x.type:
+            values = b.op(arith.extf, tile_type(length, b.f32_type), values, name="head")
+        if chunk.places is None:
+            places = t.in_row(t.to_f32(places, "head_lanes"), chunk.column, "head_places")
+        return values, places
 
     def _append(self, chunk: Chunk, mask: ir.Value, into: List, alone: bool | None) -> list[ir.Value]:
         t, b, size = self.t, self.b, self.size
-        source = chunk.x if chunk.raw is None else chunk.raw
-        packed, kept = t.compress(source, mask, "packed", readable=alone)
-        lane = slice_of(b, self.lane, 0, length_of(source))
-        packed_lanes, _ = t.compress(lane, mask, "packed_lanes", readable=alone)
-        most = min(size.head, length_of(source))
-        head, lanes = slice_of(b, packed, 0, most), slice_of(b, packed_lanes, 0, most)
-        if source.type != chunk.x.type:
-            head = b.op(arith.extf, tile_type(most, b.f32_type), head, name="head")
-        places = t.in_row(t.to_f32(lanes, "head_lanes"), chunk.column, "head_places")
+        packed, packed_lanes, kept = self.packed(chunk, mask, alone)
+        most = min(size.head, length_of(packed))
+        head, places = self.converted(chunk, packed, packed_lanes, 0, most)
         inside = t.compare("OLT", slice_of(b, self.ramp, 0, most), t.f32_of(kept, "kept_number"), "inside")
         places = t.where(inside, places, NOWHERE, "head_places")
         end = t.plus(into.used, kept)
@@ -166,7 +185,12 @@ class Collector:
 
         def of_first(lanes):
             some = [slice_of(b, x, 0, lanes) for x in (values, places)]
-            pairs = t.sorted(some[0], t.to_i32(some[1], "positions"), "sorted")
+            lists = 1 if lanes in RUNS else lanes // _LIST
+            pairs = t.sorted(some[0], t.to_i32(some[1], "positions"), "sorted", run=lanes // lists)
+            if lists > 1:
+                pairs = t.make("Merge", pairs, length=2 * lanes, name="merged", run=_LIST, ways=lists)
+            if lanes < size.listed:
+                pairs = with_slice(b, t.filled(NEG_INF, 2 * size.listed), pairs, 0, "leading")
             return [slice_of(b, pairs, 0, 2 * size.listed, "leading")]
 
         *few, most = size.ordered

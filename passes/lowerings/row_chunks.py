@@ -6,6 +6,7 @@ other is loaded chunk by chunk in every pass, with the producers of the row comp
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,12 +32,14 @@ class Chunk:
       raw: them in the row's dtype, if they lie in global memory as they are; else None.
       column: where in the row they start.
       count: how many they are.
+      places: where in the row each is (float32), if they are no neighbours.
     """
 
     x: ir.Value
     raw: ir.Value | None
     column: ir.Value
     count: ir.Value
+    places: ir.Value | None = None
 
 
 class RowChunks:
@@ -46,6 +49,8 @@ class RowChunks:
     stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion
     point, and stays in the unified buffer. Lanes beyond it hold `padding`. One that is `whole` consists of full chunks, which
     constants need not tell."""
+
+    has_places = False
 
     def __init__(
         self,
@@ -98,6 +103,12 @@ class RowChunks:
             return body(self._chunk(column, count), *values)
 
         return b.for_(self.start, self.end, size, carried, one, induction="column", about=about)
+
+    def unless(self, empty: ir.Value) -> RowChunks:
+        """The same stretch, or nothing of it (i1)."""
+        stretch = copy.copy(self)
+        stretch.end = self.b.select(empty, self.start, self.end, "end")
+        return stretch
 
     def sample(self, rows: int, length: int) -> ir.Value:
         """`rows` runs of `length` elements each, evenly spread over a stretch (float32); one that is cut short at the row's

@@ -202,6 +202,8 @@ class _Sort:
 class _Ordered:
     """A row's chunks with values whose descending order is asked for. Lanes beyond the row hold -inf."""
 
+    has_places = False
+
     def __init__(self, t: Ops, rows: RowChunks, ramp: ir.Value, descends: bool):
         self.t, self.rows, self.ramp, self.descends = t, rows, ramp, descends
         self.chunk, self.dtype, self.is_one = rows.chunk, rows.dtype, rows.is_one

@@ -31,7 +31,7 @@ from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .rows import each_round, each_row, length_refusal
 from .sample_exchange import Exchange
 from .sample_nucleus import Nucleus
-from .sample_probabilities import Probabilities
+from .sample_probabilities import Mass, Probabilities
 from .sample_results import Choice, Results
 from .site import PART_UNIT, Candidate, Site
 
@@ -118,11 +118,11 @@ class _Sampler:
         self.ramp = self.t.ramp(self.chunk, b.f32_type, "ramp")
         self.results = Results(self.op, self.site, self.t, self.ramp, self.vocabulary)
         self.probabilities = Probabilities(
-            self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits
+            self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits, self.op.min_ps is not None
         )
         if not self.is_short:
             self.lane = self.t.ramp(max(self.chunk, self.widest), ir.IntegerType.get_signless(16), "lane")
-            descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary)
+            descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary, lists=True)
             self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
         if parts == 1:
             each_row(self.t, share, self.one_row)
@@ -289,20 +289,20 @@ class _Sampler:
     def as_it_is(self, row: Row) -> list[ir.Value]:
         """A row in which nothing sorts: survivors in order of index. Returns the chosen index."""
         t, b = self.t, self.b
-        maximum, mass = self.probabilities.mass()
-        bound = self.probabilities.least(row.m, maximum, mass)
-        if bound is None:
-            return self.all_of_it(maximum, mass)
+        mass = self.probabilities.mass()
+        if row.m is None:
+            return self.all_of_it(mass)
+        bound = self.probabilities.least(row.m, mass)
         cuts = t.both(row.use_m, b.cmpf("OEQ", bound, bound), "cuts")
         return b.if_(
-            cuts, ["chosen"], lambda: self.what_reaches(bound, maximum, mass),
-            lambda: self.all_of_it(maximum, mass), types=[b.i32_type],
+            cuts, ["chosen"], lambda: self.what_reaches(bound, mass),
+            lambda: self.all_of_it(mass), types=[b.i32_type],
         )  # fmt: skip
 
-    def all_of_it(self, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
+    def all_of_it(self, mass: Mass) -> list[ir.Value]:
 
         def body(chunk: Chunk, best, chosen):
-            probability = self.probabilities.of(chunk.x, maximum, mass)
+            probability = self.probabilities.of(chunk.x, mass)
             if self.op.is_need_logits:
                 self.results.write_logits(chunk, None)
             indices = self.indices(self.ramp, chunk.column)
@@ -312,13 +312,13 @@ class _Sampler:
         _, chosen = self.chunks(self.chunk).each(carried, body, "All elements, in order of index.")
         return [chosen]
 
-    def what_reaches(self, bound: ir.Value, maximum: ir.Value, mass: ir.Value) -> list[ir.Value]:
+    def what_reaches(self, bound: ir.Value, mass: Mass) -> list[ir.Value]:
         """What min-p leaves, packed."""
         t, b, chunks = self.t, self.b, self.chunks(self.chunk)
         alone = chunks.is_one or None
 
         def body(chunk: Chunk, _, __, rank, best, chosen):
-            probability = self.probabilities.of(chunk.x, maximum, mass)
+            probability = self.probabilities.of(chunk.x, mass)
             inside = t.compare("OLT", self.ramp, t.f32_of(chunk.count), "inside")
             stays = t.both(t.compare("OGE", probability, bound, "reaches"), inside, "stays")
             if self.op.is_need_logits:

@@ -9,7 +9,7 @@
 // CHECK:         scf.for
 // CHECK:           "tile.load"(%[[K]],
 // CHECK:           "tile.load"(%[[P]],
-// CHECK:           "tile.load_rows"(%[[X]],{{.*}} {gm_pitch = 785 : i64, pitch = 128 : i64, row_length = 128 : i64}{{.*}} -> tensor<8192xbf16>
+// CHECK:           "tile.load_rows"(%[[X]],{{.*}} {gm_pitch = 1570 : i64, pitch = 64 : i64, row_length = 64 : i64}{{.*}} -> tensor<2048xbf16>
 // CHECK:           "tile.sort"({{.*}}) {{.*}}run = 256 : i64}
 // CHECK:           scf.for
 // CHECK:             %[[RAW:.*]] = "tile.load"(%[[X]],{{.*}} -> tensor<8192xbf16>
