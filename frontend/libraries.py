@@ -253,7 +253,8 @@ def _pad(x, value, *, padding_config):
     lowest = [max(0, -low) for low, _, _ in padding_config]
     x = lax.slice(x, lowest, [size - max(0, -high) for size, (_, high, _) in zip(x.shape, padding_config)])
     for dim, (low, high, _) in enumerate(padding_config):
-        sides = [jnp.broadcast_to(value, (*x.shape[:dim], size, *x.shape[dim + 1 :])) for size in (low, high)]
+        sizes = max(0, low), max(0, high)
+        sides = [jnp.broadcast_to(value, (*x.shape[:dim], size, *x.shape[dim + 1 :])) for size in sizes]
         parts = [part for part in (sides[0], x, sides[1]) if part.shape[dim] > 0]
         x = lax.concatenate(parts, dim) if len(parts) > 1 else parts[0]
     return x

@@ -65,6 +65,7 @@ def test_parts_side_by_side():
     check(lambda x, y: jnp.concatenate([y, x], 1)[:, 30:50] + x[:, :20], x, y)
     check(lambda x, y: jnp.concatenate([x, jnp.sum(y, 1, keepdims=True)], 1) / 2, x, y)
     check(lambda x, y: jnp.pad(x + 1, ((0, 0), (3, 13))) * y, x, y)
+    check(lambda x: jax.lax.pad(x * 2, F32(7), ((0, 0, 0), (-1, 3, 0))), x)
     check(lambda x: jnp.roll(x * 2, 5, -1), y)
 
 
