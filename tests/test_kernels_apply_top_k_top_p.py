@@ -17,7 +17,7 @@ FLOATS = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bf
 
 
 @functools.cache
-def program(batch, vocabulary, dtype, has_p, has_k):
+def program(batch, vocabulary, dtype, has_p, has_k, target="ascend910b"):
     """The filter for one shape; a call raises if the checker has findings."""
     shape = functools.partial(jax.ShapeDtypeStruct, dtype=FLOATS[dtype])
     kwargs = {}
@@ -25,12 +25,12 @@ def program(batch, vocabulary, dtype, has_p, has_k):
         kwargs["p"] = shape((batch,))
     if has_k:
         kwargs["k"] = jax.ShapeDtypeStruct((batch,), np.int32)
-    return ja.compile(ja.apply_top_k_top_p, shape((batch, vocabulary)), **kwargs)
+    return ja.compile(ja.apply_top_k_top_p, shape((batch, vocabulary)), **kwargs, target=target)
 
 
-def run(logits, p=None, k=None):
+def run(logits, p=None, k=None, target="ascend910b"):
     kwargs = {name: value for name, value in (("p", p), ("k", k)) if value is not None}
-    kernel = program(*logits.shape, str(logits.dtype), p is not None, k is not None)
+    kernel = program(*logits.shape, str(logits.dtype), p is not None, k is not None, target)
     return np.asarray(kernel(logits, **kwargs))
 
 
@@ -54,6 +54,13 @@ def sample_of(cases, every):
 def test_vectors(case):
     a = case.arrays
     assert_same(run(a["logits"], a.get("p"), a.get("k")), a["out"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", vectors.apply_top_k_top_p(), ids=lambda case: case.id)
+def test_vectors_on_950(case):
+    a = case.arrays
+    assert_same(run(a["logits"], a.get("p"), a.get("k"), "ascend950"), a["out"])
 
 
 @pytest.mark.parametrize(
@@ -146,14 +153,38 @@ def near_the_boundary(logits, p, k):
     return np.array(close)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(rows())
-def test_agrees_with_the_fallback(drawn):
+def check_drawn(drawn, target="ascend910b"):
     logits, p, k = drawn
     with np.errstate(all="ignore"):
         decided = ~near_the_boundary(logits, p, k) | np.isin(p.astype(np.float32), [0.0, 1.0, 0.5])
-    actual, expected = run(logits, p, k), np.asarray(ja.apply_top_k_top_p(logits, p, k))
+    actual, expected = run(logits, p, k, target), np.asarray(ja.apply_top_k_top_p(logits, p, k))
     assert_same(actual[decided], expected[decided])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows())
+def test_agrees_with_the_fallback(drawn):
+    check_drawn(drawn)
+
+
+@pytest.mark.long
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows())
+def test_agrees_with_the_fallback_on_950(drawn):
+    check_drawn(drawn, "ascend950")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("dtype", "target"), [("float32", "ascend910b"), ("bfloat16", "ascend950")])
+def test_the_longest_rows(dtype, target):
+    """A small k, one that is searched for, and none; rows of copies."""
+    rng = np.random.default_rng(20)
+    logits = rng.normal(0, 3, (4, 1 << 20))
+    logits[3] = rng.integers(-2, 3, 1 << 20)
+    p = np.array([0.9, 0.99, 0.8, 0.5], np.float32).astype(FLOATS[dtype])
+    k = np.array([50, 100_000, 0, 128], np.int32)
+    logits = logits.astype(FLOATS[dtype])
+    assert_same(run(logits, p, k, target), np.asarray(ja.apply_top_k_top_p(logits, p, k)))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
