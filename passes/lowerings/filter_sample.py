@@ -97,7 +97,7 @@ class _FilterSample(Filter):
         if not self.lists_leading:
             return super().row(row)
         k, p = self.enter(row)
-        in_list = lambda: [self._by_list(self.leading.pairs(self.whole_row(self.plan.chunk), self.b.index(LISTED)), k, p)]
+        in_list = lambda: [self._by_list(self._leading(self.whole_row(self.plan.chunk)), k, p)]
 
         def otherwise():
             cut, removed = self.searcher.thresholds(self.stretch, k, p)
@@ -119,7 +119,7 @@ class _FilterSample(Filter):
         part, small = self.own_part(turn), self.is_small(k)
 
         def give():
-            meeting.give_list(self.leading.pairs(part, b.index(LISTED)), turn)
+            meeting.give_list(self._leading(part), turn)
             meeting.give_facts([b.f32(0.0)], turn)
 
         sample, kth = self.split_top_k(part, k, small, give)
@@ -144,6 +144,9 @@ class _FilterSample(Filter):
         b.if_(self.any_searches(turn), [], search, about="All cores go along where a row of this round is searched.")
 
     # -- in the list of the first elements ----------------------------------------------------------------------
+
+    def _leading(self, chunks: RowChunks) -> ir.Value:
+        return self.leading.pairs(chunks, self.b.index(LISTED), finite=True)
 
     def _by_list(self, pairs: ir.Value, k: ir.Value, p: ir.Value | None) -> ir.Value:
         """The index chosen, by the row's first elements and their positions."""

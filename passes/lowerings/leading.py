@@ -26,7 +26,7 @@ from jascend.dialect.tile.sorting import RUNS
 from ..builder import tile_type
 from .candidates import bound_of, kth_largest, ranked_maximum
 from .keys import Keys
-from .ops import Ops
+from .ops import GREATEST, Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of, with_slice
 
 NOWHERE = float(1 << 24)
@@ -209,17 +209,23 @@ class Leading:
         self.t, self.b, self.keys, self.size = t, t.b, keys, size
         self.collector = Collector(t, ramp, lane, size)
 
-    def pairs(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
+    def pairs(self, chunks: RowChunks, number: ir.Value, finite: bool = False) -> ir.Value:
         """The first `number` elements (index, at least 1) as pairs with their positions, `size.listed` of them; what is
-        behind the first `number` is unspecified."""
+        behind the first `number` is unspecified. With `finite` nobody asks where -inf stands: behind the elements above
+        it, should they be few, come -inf at any positions, and a long stretch is read once all the same."""
         t, b = self.t, self.b
         # A bound that is certain takes a pass more, which costs more than a sample where the row is computed.
         is_sampled = chunks.length >= (2 * SAMPLED if chunks.is_load else 4 * _LEAST_SAMPLE)
         bound = self._likely(chunks, number) if is_sampled else self._certain(chunks, number)
+        if finite:
+            is_open = b.cmpf("OEQ", bound, b.f32(NEG_INF), "is_open")
+            bound = b.select(is_open, b.f32(-GREATEST), bound, "bound")
         found = self._collect(chunks, "UGE", bound, self.collector.empty(), "The elements that reach the bound.")
         fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(self.size.ordered[-1])), "fails")
         if is_sampled:
-            fails = t.either(fails, b.cmpi("slt", found.number, number), "fails")
+            too_few = b.cmpi("slt", found.number, number, "too_few")
+            too_few = t.both(too_few, t.opposite(is_open)) if finite else too_few
+            fails = t.either(fails, too_few, "fails")
 
         def otherwise():
             exactly = self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found)
