@@ -139,15 +139,19 @@ class Descending:
             lambda: [b.cmpf("UNE", x, x, "is_nan")], types=[inside.type],
         )  # fmt: skip
         equal = t.both(equal, inside, "is_copy")
-        # The lanes behind the last copy hold something.
-        places = t.filled(0.0, chunks.chunk, "packed_places")
-        places, number = b.if_(
-            b.cmpi("sge", count, t.zero), ["packed_places", "number"], lambda: list(t.compress(self.ramp, equal, "packed_places")),
-            lambda: [places, t.zero], types=[places.type, b.index_type],
+        # The lanes behind the last copy hold something. Zeros of either sign are copies of each other.
+        values, places = (t.filled(0.0, chunks.chunk, name) for name in ("packed_values", "packed_places"))
+
+        def packed():
+            return [t.compress(x, equal, "packed_values")[0], *t.compress(self.ramp, equal, "packed_places")]
+
+        values, places, number = b.if_(
+            b.cmpi("sge", count, t.zero), ["packed_values", "packed_places", "number"], packed,
+            lambda: [values, places, t.zero], types=[values.type, places.type, b.index_type],
         )  # fmt: skip
         places = b.op(arith.addf, places, b.splat(t.f32_of(column), chunks.chunk), name="places")
         indices = t.to_i32(places, "indices")
-        return [b.splat(value, BATCH.gathered, "values"), indices, number, t.zero]
+        return [values, indices, number, t.zero]
 
     def _gather(self, chunks: RowChunks, packed, low: ir.Value, high: ir.Value) -> list[ir.Value]:
         t = self.t
