@@ -29,7 +29,8 @@ UNSEEN = {
 # Synchronisation that the values of a kernel make needless, but nothing that `insert-sync` sees; at most one in a hundred of
 # all: of which kernels, what the mutant is called, and the reason.
 NEEDLESS = {
-    r"filter_long: flag: .*MTE2_V.* before const float listed": "a list that is split is longer than the stretch that is padded",
+    r"filter_long: flag: .*MTE2_V.* before (const float listed|WaitFlag<HardEvent::MTE2_V>)":
+    "the bytes of copied lists are next padded for a list that is split, and its first stretch is whole",
     r"sort_long: flag: .*MTE3_MTE2.* before SetFlag<HardEvent::MTE3_V>": "what follows a batch that is written is searched for first",
     r"sort_long: barrier: .* before Duplicate\(packedLocal,": "so is what follows the last batch",
     r"sort_long_alone: barrier: .* before $": "the first chunk's successor is whole, so nothing is padded before the second one",
@@ -87,8 +88,10 @@ def test_every_fault_where_cores_meet_is_found(directory):
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_missing_synchronisation_is_found(name, directory):
     lab = laboratory(name, directory)
-    missed = unnoticed(lab, [mutant for mutant in lab.mutants if mutant.kind in mutations.DELETIONS])
-    missed = [mutant for mutant in missed if not is_needless(name, mutant)]
+    deletions = [mutant for mutant in lab.mutants if mutant.kind in mutations.DELETIONS]
+    left = unnoticed(lab, deletions)
+    missed = [mutant for mutant in left if not is_needless(name, mutant)]
+    assert len(left) - len(missed) <= max(2, len(deletions) // 100)
     told = [f"{'reached' if lab.is_reached(mutant) else 'not reached'}: {mutant}" for mutant in missed]
     assert not missed, "\n".join(told)
 
