@@ -90,6 +90,7 @@ def test_one_block_a_core(target):
     check(operands(50, 64, 40, BF16), 8, DEEPSEEK, dict(expert_num=64, **INT8), target=target)
 
 
+@pytest.mark.long
 def test_any_number_of_cores_gives_the_same():
     """With few cores each has many blocks; three experts a token are no whole blocks of lanes."""
     routing = dict(expert_num=40, active_expert_range=(3, 31), row_idx_type=1, expert_tokens_num_type=2, active_num=50)
@@ -136,6 +137,7 @@ def test_the_largest():
 # -- what comes before ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_logits_are_computed_inside():
     """A bias of the router, a cast and a temperature before the gating cost no launch."""
     arrays = operands(20, 32, 16)

@@ -116,7 +116,7 @@ CASES = {
 }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(list(CASES)), kinds=st.lists(st.sampled_from(list(_KINDS)), min_size=5, max_size=5),
     bias=st.sampled_from(["normal", "special"]), seed=st.integers(0, 2**32 - 1),
@@ -225,6 +225,7 @@ def test_ids_are_computed_by_a_kernel_of_their_own():
     np.testing.assert_array_equal(program(x, ids, table).expert_idx, table[ids + 1])
 
 
+@pytest.mark.long
 def test_inside_jit():
     rng = np.random.default_rng(9)
     x = rng.normal(size=(6, 64)).astype(ml_dtypes.bfloat16)

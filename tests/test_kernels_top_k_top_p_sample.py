@@ -217,11 +217,13 @@ def every_kind(vocabulary, dtype, seed):
     return logits, k.astype(np.int32), p.astype(np.float32).astype(dtype), m.astype(np.float32).astype(dtype)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "vocabulary, is_logits, p",
-    [(5000, True, 0.9), *(pytest.param(*case, marks=pytest.mark.long) for case in (
-        (5000, True, 1e-6), (5000, True, 0.9999), (20000, True, 0.9), (1025, False, 0.9), (20000, False, 0.5)
-    ))],
+    [
+        (5000, True, 0.9), (5000, True, 1e-6), (5000, True, 0.9999), (20000, True, 0.9), (1025, False, 0.9),
+        (20000, False, 0.5),
+    ],
 )  # fmt: skip
 def test_a_nucleus_ends(vocabulary, is_logits, p):
     """In rows of every kind, and where a core has one of its own or shares it; the twin would end a loop that does not."""
@@ -343,7 +345,8 @@ def test_64_bit_indices():
         assert survivors(result, row) == order[row, :number].tolist()
 
 
-@pytest.mark.parametrize("vocabulary", [13001, pytest.param(17000, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("vocabulary", [13001, 17000])
 def test_long_rows_that_are_computed(vocabulary):
     """The sum of weights goes over longer chunks than are computed at a time."""
 
