@@ -47,11 +47,13 @@ def test_vectors(case):
     check(unsorted(arrays["logits"], arrays.get("p"), arrays.get("k")), arrays["out"])
 
 
-# Every case in the sorted form, alternately without and with the unsorted rows.
+# Every case in the sorted form, alternately without and with the unsorted rows; in `make test` every other two of them.
 @pytest.mark.parametrize(
     "case, form",
-    list(zip(CASES, itertools.cycle([from_sorted, from_sorted_and_logits]))),
-    ids=lambda x: getattr(x, "id", None),
+    [
+        pytest.param(case, form, marks=[] if number % 4 < 2 else [pytest.mark.long], id=f"{case.id}-{form.__name__}")
+        for number, (case, form) in enumerate(zip(CASES, itertools.cycle([from_sorted, from_sorted_and_logits])))
+    ],
 )
 def test_vectors_sorted(case, form):
     arrays = case.arrays
@@ -202,7 +204,9 @@ def test_scalars_stand_for_every_row():
     check(ja.apply_top_k_top_p(low, 0.7), ja.apply_top_k_top_p(low, np.full(3, 0.7, ml_dtypes.bfloat16)))
 
 
-@pytest.mark.parametrize("dtype", vectors.DTYPES.values())
+@pytest.mark.parametrize(
+    "dtype", [np.float32, *(pytest.param(dtype, marks=pytest.mark.long) for dtype in (np.float16, ml_dtypes.bfloat16))]
+)
 def test_a_row_does_not_depend_on_its_batch(dtype):
     """Alone, among 16, reordered; eager, jit and vmap: the same bits, with every running sum near a threshold."""
     random = np.random.default_rng(3)
@@ -229,7 +233,7 @@ def test_probability_sums_do_not_depend_on_the_batch():
     check(jax.jit(lambda x, p: ja.apply_top_k_top_p(x, p) * 1)(logits, p), together)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float16, marks=pytest.mark.long), ml_dtypes.bfloat16])
 def test_decisions_use_logits_as_they_are_stored(dtype):
     """XLA:CPU may keep a 16-bit intermediate at float32 precision; ties that exist once rounded must still tie."""
     random = np.random.default_rng(5)
