@@ -12,9 +12,9 @@ import numpy as np
 import op_host
 import pytest
 from jascend.backends.ascend import device, toolkit
-from jascend.backends.ascend.codegen.op_host import operator_type
 from jascend.backends.ascend.twin.toolchain import compiler
-from test_graph_program import _OPERATOR, arguments, graph
+from operators_of_ours import operators_of_ours
+from test_graph_program import arguments, graph
 
 import jascend as ja
 
@@ -28,30 +28,11 @@ def library(path, *sources, includes=()):
     assert done.returncode == 0, done.stderr
 
 
-def operators(program, project, path, status=0):
+def operators(program, project, path, status=561001):
     """The library of a package, and the package, which installs it."""
     build = project / "stand_ins"
     build.mkdir(exist_ok=True)
-    sources = []
-    for kernel in program.kernels:
-        operator, signature = operator_type(kernel.name), kernel.signature
-        count = len(signature.inputs) + len(signature.outputs)
-        parameters = ", ".join(f"const aclTensor *t{i}" for i in range(count))
-        (build / f"aclnn_{kernel.name}.h").write_text(
-            f'#pragma once\n#include "aclnn/acl_meta.h"\nextern "C" {{\n'
-            f"aclnnStatus aclnn{operator}GetWorkspaceSize({parameters}, uint64_t *size, aclOpExecutor **executor);\n"
-            f"aclnnStatus aclnn{operator}(void *, uint64_t, aclOpExecutor *, aclrtStream);\n}}\n"
-        )
-        names = [t.name for t in (*signature.inputs, *signature.outputs)]
-        text = _OPERATOR
-        for name, value in {
-            "kernel": kernel.name, "operator": operator, "parameters": parameters,
-            "files": ", ".join(f'"{project}/test/data/{kernel.name}/{name}.bin"' for name in names),
-            "inputs": len(signature.inputs), "tensors": ", ".join(f"t{i}" for i in range(count)),
-        }.items():  # fmt: skip
-            text = text.replace(f"@{name}@", str(value))
-        sources.append(build / f"{kernel.name}.cpp")
-        sources[-1].write_text(text.replace("return 561001;", f"return {status or 561001};"))
+    sources = operators_of_ours(program, build, project / "test/data", status)
     library(path, *sources, includes=["-I", str(build)])
     package = project / "build_out/custom_opp_linux_x86_64.run"
     package.parent.mkdir(exist_ok=True)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import op_host
 import pytest
-from jascend.backends.ascend.codegen.op_host import operator_type
 from jascend.backends.ascend.twin.toolchain import compiler
+from operators_of_ours import operators_of_ours
 
 import jascend as ja
 
@@ -28,58 +28,6 @@ def arguments():
     return np.array([3, 29, 0, 7, 7, 1], np.int32), *floats, np.array([2, 0, 3], np.int32)
 
 
-# An operator of ours: it insists on the inputs that the twin had, and gives what the twin gave.
-_OPERATOR = """
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <string>
-#include <vector>
-#include "aclnn_@kernel@.h"
-#include "runtime.h"
-static std::vector<const aclTensor *> g_@kernel@;
-static std::vector<char> Bytes(const std::string &path)
-{
-    std::vector<char> bytes;
-    std::FILE *file = std::fopen(path.c_str(), "rb");
-    for (int c; file != nullptr && (c = std::fgetc(file)) != EOF;) {
-        bytes.push_back(static_cast<char>(c));
-    }
-    if (file != nullptr) {
-        std::fclose(file);
-    }
-    return bytes;
-}
-aclnnStatus aclnn@operator@GetWorkspaceSize(@parameters@, uint64_t *size, aclOpExecutor **executor)
-{
-    g_@kernel@ = {@tensors@};
-    *size = 0;
-    *executor = reinterpret_cast<aclOpExecutor *>(&g_@kernel@);
-    return 0;
-}
-aclnnStatus aclnn@operator@(void *, uint64_t, aclOpExecutor *, aclrtStream)
-{
-    const char *files[] = {@files@};
-    for (size_t i = 0; i < g_@kernel@.size(); ++i) {
-        const std::vector<char> bytes = Bytes(files[i]);
-        if (i >= @inputs@) {
-            std::memcpy(g_@kernel@[i]->data, bytes.data(), bytes.size());
-            continue;
-        }
-        for (size_t at = 0; at < bytes.size(); at += 4) {
-            float wanted, given;
-            std::memcpy(&wanted, &bytes[at], 4);
-            std::memcpy(&given, static_cast<char *>(g_@kernel@[i]->data) + at, 4);
-            if (std::memcmp(&wanted, &given, 4) != 0 && !(std::fabs(wanted - given) <= 1e-4F * (1 + std::fabs(wanted)))) {
-                return 561001;
-            }
-        }
-    }
-    return 0;
-}
-"""
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     directory = tmp_path_factory.mktemp("graph")
@@ -88,25 +36,7 @@ def project(tmp_path_factory):
     program.write(directory, arguments=arguments())
     build = directory / "build"
     build.mkdir()
-    sources = []
-    for kernel in program.kernels:
-        operator, signature = operator_type(kernel.name), kernel.signature
-        count = len(signature.inputs) + len(signature.outputs)
-        parameters = ", ".join(f"const aclTensor *t{i}" for i in range(count))
-        (build / f"aclnn_{kernel.name}.h").write_text(
-            '#pragma once\n#include "aclnn/acl_meta.h"\n'
-            f"aclnnStatus aclnn{operator}GetWorkspaceSize({parameters}, uint64_t *size, aclOpExecutor **executor);\n"
-            f"aclnnStatus aclnn{operator}(void *, uint64_t, aclOpExecutor *, aclrtStream);\n"
-        )
-        files = [f'"data/{kernel.name}/{t.name}.bin"' for t in (*signature.inputs, *signature.outputs)]
-        text = _OPERATOR
-        for name, value in {
-            "kernel": kernel.name, "operator": operator, "parameters": parameters, "files": ", ".join(files),
-            "inputs": len(signature.inputs), "tensors": ", ".join(f"t{i}" for i in range(count)),
-        }.items():  # fmt: skip
-            text = text.replace(f"@{name}@", str(value))
-        sources.append(build / f"{kernel.name}.cpp")
-        sources[-1].write_text(text)
+    sources = operators_of_ours(program, build, directory / "test/data")
     includes = ["-I", str(op_host.DATA / "include"), "-I", str(op_host.DATA), "-I", str(build)]
     sources += [op_host.DATA / "runtime.cpp", op_host.DATA / "libraries.cpp", directory / "test/graph.cpp"]
     command = [*compiler(), *op_host.WARNINGS, "-Wno-unused-parameter", *includes, "-o", str(build / "graph")]
