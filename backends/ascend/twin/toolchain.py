@@ -277,7 +277,8 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     if found:
         raise CompileError(f"{source} is not device code:\n" + _with_python_lines("\n".join(found)))
     header = None
-    if not includes and not defines and _API_FIRST.match(source.read_bytes()) and not any(map(_is_api, files)):
+    is_usual = not includes and not defines and all(path.name != _API for path in files)
+    if is_usual and _API_FIRST.match(source.read_bytes()):
         header = _precompiled(options)
     if header is not None:
         try:
@@ -285,10 +286,6 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
         except CompileError:  # of the source, or g++ cannot map what it has read: without that it says so
             pass
     return compile_shared(key, source.stem, arguments(_LANGUAGE), what)
-
-
-def _is_api(path: Path) -> bool:
-    return path.name == _API
 
 
 def kernel_files(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...]) -> list[Path]:

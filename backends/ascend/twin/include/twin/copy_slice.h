@@ -59,10 +59,10 @@ struct Slices {
   }
 };
 
-// Calls copy(bytes from src on, bytes from dst on, pieces of one row) for each row.
+// Calls copy (CopyIn or CopyOut) for each row.
 template <typename F>
-inline void EachRow(pipe_t pipe, Site site, const AscendC::SliceInfo* dstInfo, const AscendC::SliceInfo* srcInfo,
-                    uint32_t dimensions, uint32_t width, F copy) {
+inline void CopySlices(pipe_t pipe, Site site, const View& dst, const View& src, const AscendC::SliceInfo* dstInfo,
+                       const AscendC::SliceInfo* srcInfo, uint32_t dimensions, uint32_t width, F copy) {
   Slices to{dimensions, {}, {}, dstInfo}, from{dimensions, {}, {}, srcInfo};
   {
     Call call("DataCopy", pipe, site);
@@ -83,7 +83,11 @@ inline void EachRow(pipe_t pipe, Site site, const AscendC::SliceInfo* dstInfo, c
                       int64_t(bytes + uint64_t(dstInfo[0].stride) * width)};
   uint64_t index[AscendC::K_MAX_DIM] = {};
   for (uint32_t k = 0; k < dimensions;) {
-    copy(from.Row(index) * width, to.Row(index) * width, pieces);
+    Call call("DataCopy", pipe, site);
+    View fromRow = src, toRow = dst;
+    fromRow.address += from.Row(index) * width;
+    toRow.address += to.Row(index) * width;
+    copy(call, fromRow, toRow, pieces);
     for (k = 1; k < dimensions && ++index[k] == from.count[k]; ++k) index[k] = 0;
   }
 }
@@ -97,28 +101,16 @@ template <typename T>
 TWIN_OUTLINE void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo dstSliceInfo[],
                            const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
                            twin::Site site = twin::Site::Here()) {
-  twin::EachRow(PIPE_MTE2, site, dstSliceInfo, srcSliceInfo, dimValue, sizeof(T),
-                [&](uint64_t fromAt, uint64_t toAt, const twin::Pieces& pieces) {
-                  twin::Call call("DataCopy", PIPE_MTE2, site);
-                  twin::View from = src.View(), to = dst.View();
-                  from.address += fromAt;
-                  to.address += toAt;
-                  twin::CopyIn(call, from, to, pieces);
-                });
+  twin::CopySlices(PIPE_MTE2, site, dst.View(), src.View(), dstSliceInfo, srcSliceInfo, dimValue, sizeof(T),
+                   twin::CopyIn);
 }
 
 template <typename T>
 TWIN_OUTLINE void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo dstSliceInfo[],
                            const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
                            twin::Site site = twin::Site::Here()) {
-  twin::EachRow(PIPE_MTE3, site, dstSliceInfo, srcSliceInfo, dimValue, sizeof(T),
-                [&](uint64_t fromAt, uint64_t toAt, const twin::Pieces& pieces) {
-                  twin::Call call("DataCopy", PIPE_MTE3, site);
-                  twin::View from = src.View(), to = dst.View();
-                  from.address += fromAt;
-                  to.address += toAt;
-                  twin::CopyOut(call, from, to, pieces);
-                });
+  twin::CopySlices(PIPE_MTE3, site, dst.View(), src.View(), dstSliceInfo, srcSliceInfo, dimValue, sizeof(T),
+                   twin::CopyOut);
 }
 
 }  // namespace AscendC

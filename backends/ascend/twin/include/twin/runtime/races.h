@@ -21,6 +21,23 @@ inline uint32_t Until(const Launch& launch, const BlockAccess& access) {
   return std::max(until, access.epoch + 1);
 }
 
+// A finding about the bytes [begin, end) of an argument, as addresses, that two blocks touch: `here` in `block`, and
+// `there`.
+inline Finding Between(const char* kind, const Place& here, const Place& there, int block, const Argument& argument,
+                       uint64_t begin, uint64_t end) {
+  Finding finding;
+  finding.kind = kind;
+  finding.file = here.file;
+  finding.line = here.line;
+  finding.otherFile = there.file;
+  finding.otherLine = there.line;
+  finding.block = block;
+  finding.buffer = Name(argument);
+  finding.begin = begin - uint64_t(argument.base);
+  finding.end = end - uint64_t(argument.base);
+  return finding;
+}
+
 inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std::vector<Finding>& out) {
   for (size_t a = 0; a < launch.arguments.size(); ++a) {
     std::map<uint32_t, std::vector<BlockInterval>> epochs;
@@ -46,17 +63,8 @@ inline void FindBlockRaces(std::vector<State>& states, const Launch& launch, std
         if (hit) {
           const Place& here = states[now.block].places[now.access->place];
           const Place& there = states[hit->block].places[hit->access->place];
-          uint64_t base = uint64_t(launch.arguments[a].base);
-          Finding finding;
-          finding.kind = "block-race";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = now.block;
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, hit->begin) - base;
-          finding.end = std::min(now.end, hit->end) - base;
+          Finding finding = Between("block-race", here, there, now.block, launch.arguments[a],
+                                    std::max(now.begin, hit->begin), std::min(now.end, hit->end));
           finding.message =
               Text("%s of block %d %s [%llu, %llu) of %s, which %s of block %d (line %d) %s, and no SyncAll is between",
                    here.api, now.block, now.access->write ? "writes" : "reads", (unsigned long long)finding.begin,
@@ -101,16 +109,8 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
         continue;
       const Place& here = states[two.block].places[two.access->place];
       const Place& there = states[one.block].places[one.access->place];
-      Finding finding;
-      finding.kind = "data-cache";
-      finding.file = here.file;
-      finding.line = here.line;
-      finding.otherFile = there.file;
-      finding.otherLine = there.line;
-      finding.block = two.block;
-      finding.buffer = Name(launch.arguments[a]);
-      finding.begin = two.begin / 64 * 64 - uint64_t(launch.arguments[a].base);
-      finding.end = finding.begin + 64;
+      const uint64_t line = two.begin / 64 * 64;
+      Finding finding = Between("data-cache", here, there, two.block, launch.arguments[a], line, line + 64);
       finding.message = Text(
           "%s of block %d and %s of block %d (line %d) store to one 64-byte cache line [%llu, %llu) of %s: one "
           "overwrites the other's",
@@ -129,16 +129,8 @@ inline void FindStaleStores(std::vector<State>& states, const Launch& launch, st
           if (it->block == int(b) || now.write || store.epoch >= now.epoch || store.end <= now.begin || !left) continue;
           const Place& here = states[b].places[now.place];
           const Place& there = states[it->block].places[store.place];
-          Finding finding;
-          finding.kind = "data-cache";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = int(b);
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, store.begin) - uint64_t(launch.arguments[a].base);
-          finding.end = std::min(now.end, store.end) - uint64_t(launch.arguments[a].base);
+          Finding finding = Between("data-cache", here, there, int(b), launch.arguments[a],
+                                    std::max(now.begin, store.begin), std::min(now.end, store.end));
           finding.message = Text(
               "%s of block %d reads %s, and what %s of block %d (line %d) stored there is still in that block's "
               "data cache: call DataCacheCleanAndInvalid before the SyncAll",
@@ -167,16 +159,8 @@ inline void FindStaleReads(const std::vector<State>& states, const Launch& launc
           const Place& here = states[b].places[now.place];
           const Place& there = states[other].places[write->place];
           const bool scalar = here.pipe == PIPE_S;
-          Finding finding;
-          finding.kind = "data-cache";
-          finding.file = here.file;
-          finding.line = here.line;
-          finding.otherFile = there.file;
-          finding.otherLine = there.line;
-          finding.block = int(b);
-          finding.buffer = Name(launch.arguments[a]);
-          finding.begin = std::max(now.begin, write->begin) - uint64_t(launch.arguments[a].base);
-          finding.end = std::min(now.end, write->end) - uint64_t(launch.arguments[a].base);
+          Finding finding = Between("data-cache", here, there, int(b), launch.arguments[a],
+                                    std::max(now.begin, write->begin), std::min(now.end, write->end));
           finding.message = Text("%s of block %d reads %s through the %s, whose contents are older than what %s of block "
                                  "%zu (line %d) wrote: call %s between",
                                  here.api, int(b), finding.buffer.c_str(),
