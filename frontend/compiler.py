@@ -442,7 +442,10 @@ def _check_any_rows(traced: Traced, compiled: backend.Compiled) -> None:
         sizes = [dim for type_ in (*step.operand_types, *step.types) for dim in type_.shape[1:]]
         leads = any(type_.shape[0] % batch.rows == 0 for type_ in step.types if type_.shape)
         if any(dim and dim % batch.rows == 0 for dim in sizes) or (leads and step.kernel in fixed):
-            raise Unsupported("compile", None, f"{step.kernel} serves one number of rows only, not any {batch.symbol}")
+            given = any(type_.shape and type_.shape[0] % batch.rows == 0 for type_ in step.operand_types)
+            why = "where one row goes depends on how many there are" if given else "no operand has the rows"
+            what = f"{step.kernel} serves one number of rows only, not any {batch.symbol}: {why}. Compile the function for "
+            raise Unsupported("compile", None, f"{what}each number of rows, as `ja.jit` does")
 
 
 def _names(given) -> frozenset[str]:

@@ -43,6 +43,27 @@ def test_one_binary_serves_any_batch(program):
     assert program(*arguments(0)).shape == (0, 77)
 
 
+@pytest.mark.long
+def test_one_binary_of_each_operator_serves_any_batch():
+    """Sorted rows, draws and samples with a key a row: each as for all rows."""
+
+    def pick(x, keys, p):
+        x = ja.sort(x)[0]
+        noise = jax.vmap(lambda key: jax.random.gumbel(key, x.shape[1:]))(keys)
+        return x, noise, jax.vmap(jax.random.categorical)(keys, ja.apply_top_k_top_p(x, p))
+
+    keys = jax.random.split(jax.random.key(3), 130)
+    program = ja.compile(pick, shape(B, 77), jax.ShapeDtypeStruct((B,), keys.dtype), shape(B))
+    project._built.cache_clear()
+    given = arguments(130)[0], keys, np.linspace(0.1, 1, 130).astype(np.float32)
+    results = {rows: program(*(x[:rows] for x in given)) for rows in (1, 5, 49, 130)}
+    assert project._built.cache_info().misses == len(program.kernels)
+    for rows, outputs in results.items():
+        for result, whole, expected in zip(outputs, results[130], jax.jit(pick)(*given), strict=True):
+            np.testing.assert_array_equal(result, whole[:rows])
+            np.testing.assert_allclose(result, expected[:rows], rtol=1e-5, atol=1e-6)
+
+
 def test_launches_follow_the_rows(program):
     blocks = {rows: [kernel.blocks for kernel in program.profile(*arguments(rows)).kernels] for rows in (3, 96)}
     assert blocks == {3: [3], 96: [48]}
@@ -72,7 +93,12 @@ REFUSED = [
     (lambda x, y: (x, y), [(C, 4), (D, 4)], "one symbolic dimension, the batch, but there are c of x, d of y"),
     (
         lambda x, i: ja.moe_init_routing(x, i.astype(jnp.int32), expert_num=4).expanded_x,
-        [(B, 32), (B, 2)], "moe_init_routing serves one number of rows only, not any b",
+        [(B, 32), (B, 2)],
+        "moe_init_routing serves one number of rows only, not any b: where one row goes depends on how many there are",
+    ),
+    (
+        lambda x: x + jax.random.gumbel(jax.random.key(0), x.shape),
+        [(B, 32)], "random_exponential serves one number of rows only, not any b: no operand has the rows",
     ),
 ]  # fmt: skip
 

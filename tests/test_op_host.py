@@ -39,8 +39,27 @@ def norm(x, weight):
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True)) * weight
 
 
+def drawn(x, keys):
+    return x + jax.vmap(lambda key: jax.random.gumbel(key, x.shape[1:]))(keys)
+
+
+def picked(logits, keys, p):
+    return jax.vmap(jax.random.categorical)(keys, ja.apply_top_k_top_p(logits, p))
+
+
+def mixed(logits, x):
+    gate = ja.moe_gating_top_k(logits, 4, norm_type=1)
+    return gate.y, ja.moe_init_routing(x, gate.expert_idx, expert_num=64)
+
+
 (BATCH,) = jax.export.symbolic_shape("batch")
+KEYS = jax.ShapeDtypeStruct((BATCH,), jax.eval_shape(jax.random.key, 0).dtype)
 NORM = (norm, (shape(BATCH, 96), shape(96)))
+LONG_NORM = (norm, (shape(BATCH, 40000), shape(40000)))
+SORT = (ja.sort, (shape(BATCH, 100),))
+DRAWN = (drawn, (shape(BATCH, 100), KEYS))
+PICKED = (picked, (shape(BATCH, 300), KEYS, shape(BATCH)))
+MIXED = (mixed, (shape(600, 64), shape(600, 32)))
 FILTER = (filtered, (shape(4, 300), shape(4), shape(4), shape(4, dtype=np.int32)))
 SPLIT = (ja.apply_top_k_top_p, (shape(1, 128256, dtype=jnp.bfloat16), shape(1, dtype=jnp.bfloat16)))
 GATE = (gated, (shape(8, 64), shape(64), shape(64), shape(8, dtype=np.bool_)))
@@ -49,18 +68,18 @@ HASH = (hashed, (shape(8, 64), shape(8, dtype=np.int32), shape(8, 4, dtype=np.in
 
 @pytest.fixture(scope="module")
 def operators(tmp_path_factory):
-    """Compiles a function's one kernel, and its host side; each once."""
+    """Compiles a function's first kernel, and its host side; each once."""
     made = {}
 
     def make(case):
         fn, specs = case
-        if fn not in made:
+        if case not in made:
             directory = tmp_path_factory.mktemp(fn.__name__)
             program = ja.compile(fn, *specs)
-            (kernel,) = program.kernels
+            kernel = program.kernels[0]
             program.write(directory)
-            made[fn] = kernel, Host(directory / "op_host" / f"{kernel.name}.cpp", directory / "host.so")
-        return made[fn]
+            made[case] = kernel, Host(directory / "op_host" / f"{kernel.name}.cpp", directory / "host.so")
+        return made[case]
 
     return make
 
@@ -79,12 +98,19 @@ def test_definition(operators):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [FILTER, SPLIT, GATE, NORM], ids=["filter", "split rows", "gating", "any batch"])
+TILED = {
+    "filter": FILTER, "split rows": SPLIT, "gating": GATE, "short rows": NORM, "long rows": LONG_NORM, "sort": SORT,
+    "draws": DRAWN, "filter and sample": PICKED, "gating and routing": MIXED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TILED.values(), ids=TILED)
 def test_tiling_is_that_of_python(operators, case):
     kernel, host = operators(case)
     tensors, parts = kernel.signature, kernel.shape.parts
+    every = [*range(1, 140), 255, 256, 257, 1023, 4096, 65535, 10**6, 2**31 - 1]
     for cores in [c for c in (1, 2, 7, 16, 20, 40, 47, 48, 64) if c >= parts]:
-        for rows in [*range(1, 140), 255, 256, 257, 1023, 4096, 65535, 10**6, 2**31 - 1]:
+        for rows in every if tensors.any_rows else [tensors.rows]:
             found = host.tiling(shapes(tensors.inputs, rows), shapes(tensors.outputs, rows), cores)
             assert found == (
                 SUCCESS,
@@ -286,6 +312,16 @@ def test_every_operator_with_a_kernel_has_a_rule_and_known_operands():
         assert callable(definition.verify) and (definition.rule or hasattr(rules, definition.name)), name
         row_wise = {operand.name for operand in definition.operands if operand.by_row}
         assert row_wise or name in ("ascend.moe_init_routing", "ascend.moe_gating_routing")  # for a fixed number of tokens
+
+
+def test_what_serves_one_number_of_tokens(operators):
+    """Places of rows, counts and the order of pairs are laid out for that number."""
+    kernel, host = operators(MIXED)
+    inputs, outputs = kernel.signature.inputs, kernel.signature.outputs
+    assert not kernel.signature.any_rows
+    assert host.infer_shapes([(601, 64), (601, 32)], len(outputs))[0] == FAILED
+    assert host.tiling([(601, 64), (601, 32)], shapes(outputs, 600), cores=48)[0] == FAILED
+    assert host.tiling(shapes(inputs, 600), shapes(outputs, 600), cores=48)[0] == SUCCESS
 
 
 def test_one_binary_serves_any_number_of_rows(operators):
