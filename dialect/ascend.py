@@ -214,7 +214,7 @@ ASCEND = Dialect(
         Op(
             "row_wise",
             "Its operand, in memory: what elementwise work and reductions of rows compute, as a kernel of its own.",
-            operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16, i32 or i8", by_row=True),),
+            operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16, i32, i8 or i1", by_row=True),),
             results=(Result("out", "tensor", "as `x`"),),
             description=(
                 "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "

@@ -40,7 +40,7 @@ from .lowerings.row_wise import Access, labels_of, sources
 from .registry import register_pass
 
 LIBRARY_CALL = "ascend.library_call"
-_WRITTEN = ("f32", "f16", "bf16", "i32", "i8")
+_WRITTEN = ("f32", "f16", "bf16", "i32", "i8", "i1")
 
 
 @register_pass("cluster-rows")
@@ -169,7 +169,7 @@ def _in_memory(value: ir.Value) -> bool:
     """Puts a value into memory; whether that is possible."""
     owner, shape = value.owner, ir.RankedTensorType(value.type)
     if str(shape.element_type) not in _WRITTEN:
-        emit_error(owner, f"kernels write floats, int32 and int8 to memory, not {shape.element_type}")
+        emit_error(owner, f"kernels write floats, int32, int8 and booleans to memory, not {shape.element_type}")
         return False
     users = [(use.owner, use.operand_number) for use in value.uses]
     with ir.InsertionPoint.after(owner), owner.location:

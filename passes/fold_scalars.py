@@ -19,6 +19,9 @@ After:
     %in = tensor.extract %c[] : tensor<f32>
     %1 = arith.cmpf ogt, %in, %zero : f32
     %0 = tensor.from_elements %1 : tensor<i1>
+
+Integer operations guard against operands that they have no result for, as a division by 0: where such an operand is a number,
+it moves into the body, so that the guards fold.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import tensor
+from mlir.dialects import arith, tensor
 
-from .lowerings.producers import inputs
+from .lowerings.producers import VIEWS, constant_of, inputs
 from .registry import register_pass
 
 
@@ -50,6 +53,8 @@ def _fold(block: ir.Block) -> None:
             known.update(op.results)
         elif _is_scalar_work(op) and all(value in known for value in inputs(op)):
             known.add(_unpacked(op))
+        elif op.name == "linalg.generic":
+            _move_numbers_in(op)
 
 
 def _is_scalar_work(op: ir.Operation) -> bool:
@@ -74,3 +79,29 @@ def _unpacked(op: ir.Operation) -> ir.Value:
     op.results[0].replace_all_uses_with(whole)
     op.erase()
     return whole
+
+
+_GUARDED = ("arith.divsi", "arith.remsi", "arith.shli", "arith.shrsi", "arith.shrui")
+
+
+def _move_numbers_in(op: ir.Operation) -> None:
+    block = op.regions[0].blocks[0]
+    if not any(view.operation.name in _GUARDED for view in block.operations):
+        return
+    for argument, value in zip(block.arguments, inputs(op)):
+        number = _number(value)
+        if number is not None and str(argument.type) == "i32":
+            with ir.InsertionPoint(op), op.location:
+                argument.replace_all_uses_with(arith.constant(argument.type, number))
+
+
+def _number(value: ir.Value) -> int | None:
+    """The one number that all elements of a value are known to be."""
+    while not isinstance(value.owner, ir.Block) and (value.owner.name in VIEWS or _broadcasts(value.owner)):
+        value = value.owner.operands[0]
+    is_constant = not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"
+    return constant_of(value.owner) if is_constant else None
+
+
+def _broadcasts(op: ir.Operation) -> bool:
+    return op.name == "linalg.generic" and len(inputs(op)) == 1 and len(op.regions[0].blocks[0].operations) == 1

@@ -19,6 +19,7 @@ FUNCTIONS = {
     "log1p": (jnp.log1p, np.log1p, np.abs(X), 0, 7e-7),
     "sin": (jnp.sin, np.sin, X, 2e-7, 0),
     "cos": (jnp.cos, np.cos, X, 2e-7, 0),
+    "tan": (jnp.tan, np.tan, np.concatenate([SPECIAL, RNG.uniform(-1.4, 1.4, 500)]).astype(np.float32), 0, 7e-7),
     "sin_of_positions": (jnp.sin, np.sin, RNG.uniform(0, 4e5, 2000).astype(np.float32), 2e-7, 0),
     "cos_of_positions": (jnp.cos, np.cos, RNG.uniform(0, 4e5, 2000).astype(np.float32), 2e-7, 0),
 }
@@ -30,6 +31,18 @@ def test_values(name):
     (actual,) = on_tiles(ja.compile(lambda x: function(x), x[None]), x[None])
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(actual[0], exact(x.astype(np.float64)).astype(np.float32), relative, absolute)
+
+
+def test_zeros_keep_their_signs():
+    x = np.tile(np.array([[0.0, -0.0]], np.float32), (1, 32))
+
+    def functions(x):
+        odd = jnp.sin, jnp.tan, jnp.tanh, jnp.sinh, jnp.expm1, jnp.log1p, jnp.sign, jnp.sqrt
+        return [function(x) for function in (*odd, jnp.floor, jnp.ceil, jnp.trunc, jnp.rint, jax.nn.gelu, jax.nn.silu)]
+
+    for actual in on_tiles(ja.compile(functions, x), x):
+        np.testing.assert_array_equal(actual, x)
+        np.testing.assert_array_equal(np.signbit(actual), np.signbit(x))
 
 
 def test_sines_stay_sines_far_out():

@@ -5,8 +5,8 @@ from jascend.dialect.rules.shaped import FLOATS, Shaped, check_dtype
 
 
 def row_wise(x: Shaped) -> Shaped:
-    """The value itself: [B, ...] of floats, int32 or int8."""
-    check_dtype("row_wise", "x", x, (*FLOATS, "int32", "int8"))
+    """The value itself: [B, ...] of floats, int32, int8 or booleans."""
+    check_dtype("row_wise", "x", x, (*FLOATS, "int32", "int8", "bool"))
     if not x.shape:
         raise ParamInvalid("row_wise", "x", f"must have at least one axis, but is {x}")
     return x

@@ -1,7 +1,7 @@
 """The scalar operations of elementwise work, on tiles: which of them kernels compute, and how.
 
 Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a CPU;
-integers in int32; booleans are masks. Only a last cast makes int8.
+integers in int32; booleans are masks. Only a last cast makes int8, or what is written of a boolean.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from jascend.dialect import TILE
 
 from ..builder import Builder, tile_type
 from .functions import FUNCTIONS
+from .integers import INTEGER_FUNCTIONS
 
 ROUNDED = ("bf16", "f16")
 _FLOATS = ("f32", *ROUNDED)
@@ -30,6 +31,7 @@ _FLOAT_OPS = {
     "math.sqrt": math.sqrt,
     "math.absf": math.absf,
     "math.roundeven": math.roundeven,
+    "math.round": math.round,
     "math.floor": math.floor,
     "math.ceil": math.ceil,
     "math.trunc": math.trunc,
@@ -41,22 +43,30 @@ _INT_OPS = {
     "arith.maxsi": arith.maxsi,
     "arith.minsi": arith.minsi,
 }
-_MASK_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori, "arith.xori": arith.xori}
+_BIT_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori, "arith.xori": arith.xori}
+_SHIFTS = {"arith.shli": arith.shli, "arith.shrsi": arith.shrsi, "arith.shrui": arith.shrui}
 _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
-    "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",)),
+    "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32", "i8")),
+    "arith.extsi": (("i8",), ("i32",)), "arith.trunci": (("i32",), ("i8",)),
 }  # fmt: skip
 _OTHERS = (
     "math.rsqrt", "arith.bitcast", "arith.constant", "linalg.index", "arith.index_cast", "arith.cmpf", "arith.cmpi",
     "arith.select", "linalg.yield",
 )  # fmt: skip
-_ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *_MASK_OPS, *_CASTS, *_OTHERS))
+_ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *INTEGER_FUNCTIONS, *_BIT_OPS, *_SHIFTS, *_CASTS, *_OTHERS))
 # Comparisons of floats that hardware makes as such, and those that are one or the other of two.
 _ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
 _BY_TWO = {"ONE": ("OLT", "OGT")}
 # Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which, predicate)
 _OF_MASKS = ("eq", "ne")
 _BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
+_LEAST = -(1 << 31)
+
+
+def compares(op: ir.Operation) -> bool:
+    """Whether an op of a body compares on tiles, which takes 256 bytes at least."""
+    return op.name in ("arith.cmpf", "arith.cmpi", *FUNCTIONS, *INTEGER_FUNCTIONS)
 
 
 def refusal(op: ir.Operation) -> str | None:
@@ -74,21 +84,23 @@ def refusal(op: ir.Operation) -> str | None:
     if op.name in _CASTS:
         sources, targets = _CASTS[op.name]
         return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
-    if op.name in _MASK_OPS:
-        return None if results == ["i1"] else f"kernels do not compute '{op.name}' of {results[0]}"
+    if op.name in _BIT_OPS:
+        return None if results[0] in ("i1", "i32") else f"kernels do not compute '{op.name}' of {results[0]}"
+    if op.name in _SHIFTS and not _is_number(op.operands[1]):
+        return f"'{op.name}' by other than one number: vector units shift all elements alike"
     if op.name == "arith.cmpi" and operands[0] == "i1" and _predicate(op) in _OF_MASKS:
         return None
     if op.name == "arith.bitcast":
         other = next((kind for kind in (*operands, *results) if kind not in ("f32", "i32")), None)
         return None if other is None else f"bits of {other} as another type"
     wrong = next((kind for kind in (*operands, *results) if kind not in _COMPUTED), None)
-    if wrong is None and op.name in (*_INT_OPS, "arith.cmpi"):
+    if wrong is None and op.name in (*_INT_OPS, *INTEGER_FUNCTIONS, *_SHIFTS, "arith.cmpi"):
         wrong = next((kind for kind in operands if kind != "i32"), None)
-    if wrong is None and op.name == "arith.cmpi" and _predicate(op) not in ("eq", "ne", *_BY_MAXIMUM):
-        return f"kernels do not compute the comparison '{_predicate(op)}'"
-    if wrong is None and op.name == "arith.select":
-        wrong = next((kind for kind in results if kind == "i1"), None)
     return None if wrong is None else f"kernels do not compute '{op.name}' of {wrong}"
+
+
+def _is_number(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"
 
 
 def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
@@ -102,8 +114,10 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
     if op.name == "math.rsqrt":
         root = math.sqrt(*operands, loc=b.loc("root"))
         return rounded(b, b.op(arith.divf, b.splat(b.f32(1.0), _lanes(root)), root, name=name), element, name)
-    if op.name in _INT_OPS or op.name in _MASK_OPS:
-        return (_INT_OPS | _MASK_OPS)[op.name](*operands, loc=b.loc(name))
+    if op.name in (*_INT_OPS, *_BIT_OPS, *_SHIFTS):
+        return (_INT_OPS | _BIT_OPS | _SHIFTS)[op.name](*operands, loc=b.loc(name))
+    if op.name in INTEGER_FUNCTIONS:
+        return INTEGER_FUNCTIONS[op.name](b, *operands)
     if op.name == "arith.bitcast":
         tile = tile_type(_lanes(operands[0]), element)
         return operands[0] if operands[0].type == tile else b.op(arith.bitcast, tile, operands[0], name=name)
@@ -114,12 +128,20 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
     if op.name == "arith.sitofp":
         return rounded(b, float_of_int(b, operands[0], name), element, name)
     if op.name == "arith.fptosi" and str(element) == "i8":
-        whole = b.op(math.trunc, operands[0], name="whole")
-        return b.build(TILE.classes["Quantize"], whole, results=[tile_type(_lanes(whole), element)], name="narrow").value
+        return byte_of_float(b, b.op(math.trunc, operands[0], name="whole"))
+    if op.name == "arith.trunci":  # the lower byte with its sign
+        upper = b.op(arith.shli, operands[0], b.splat(b.i32(24), _lanes(operands[0])), name="lower_byte")
+        lower = b.op(arith.shrsi, upper, b.splat(b.i32(24), _lanes(upper)), name="lower_byte")
+        return byte_of_float(b, float_of_int(b, lower, name))
+    if op.name == "arith.extsi":
+        number = float_of_int(b, operands[0], name)
+        return b.op(arith.fptosi, tile_type(_lanes(number), b.i32_type), number, name=name)
     if op.name == "arith.fptosi":
         return b.op(arith.fptosi, tile_type(_lanes(operands[0]), b.i32_type), operands[0], name=name)
     if op.name == "arith.uitofp":
         return one_or_zero(b, operands[0], name)
+    if op.name == "arith.extui" and str(element) == "i8":
+        return byte_of_mask(b, operands[0])
     if op.name == "arith.extui":
         ones = one_or_zero(b, operands[0], name)
         return b.op(arith.fptosi, tile_type(_lanes(ones), b.i32_type), ones, name=name)
@@ -131,6 +153,16 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
     if op.name == "arith.cmpi":
         return _compared(b, _predicate(op), *operands, name)
     return _selected(b, *operands, name)
+
+
+def byte_of_float(b: Builder, x: ir.Value) -> ir.Value:
+    """Whole numbers as int8."""
+    return b.build(TILE.classes["Quantize"], x, results=[tile_type(_lanes(x), ir.IntegerType.get_signless(8))], name="narrow").value
+
+
+def byte_of_mask(b: Builder, mask: ir.Value) -> ir.Value:
+    """A mask as it lies in memory: a byte an element, 1 where it holds."""
+    return byte_of_float(b, one_or_zero(b, mask, "one_or_zero"))
 
 
 def rounded(b: Builder, tile: ir.Value, element: ir.Type, name: str | None) -> ir.Value:
@@ -175,6 +207,10 @@ def _compared_floats(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name:
 
 
 def _compared(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if predicate.startswith("u"):  # the order without a sign is that of numbers moved down by half of what there is
+        least = b.splat(b.i32(_LEAST), _lanes(x))
+        x, y = (b.op(arith.addi, each, least, name="moved_down") for each in (x, y))
+        predicate = f"s{predicate[1:]}"
     if predicate in _BY_MAXIMUM:
         which, predicate = _BY_MAXIMUM[predicate]
         own = (x, y)[which]
@@ -183,6 +219,9 @@ def _compared(b: Builder, predicate: str, x: ir.Value, y: ir.Value, name: str) -
 
 
 def _selected(b: Builder, mask: ir.Value, x: ir.Value, y: ir.Value, name: str) -> ir.Value:
+    if str(ir.ShapedType(x.type).element_type) == "i1":
+        first = b.op(arith.andi, mask, x, name=name)
+        return b.op(arith.ori, first, b.op(arith.andi, _opposite(b, mask, "others"), y, name=name), name=name)
     if str(ir.ShapedType(x.type).element_type) != "i32":
         return b.select(mask, x, y, name)
     floats, ints = tile_type(_lanes(x), b.f32_type), x.type  # bits are selected as they are

@@ -170,8 +170,8 @@ def compares(value: ir.Value) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block):
         return False
-    bodies_of = (view.operation.name for region in owner.regions for block in region.blocks for view in block.operations)
-    return any(name in ("arith.cmpf", "arith.cmpi") for name in bodies_of) or any(map(compares, inputs(owner)))
+    inner = (view.operation for region in owner.regions for block in region.blocks for view in block.operations)
+    return any(map(bodies.compares, inner)) or any(map(compares, inputs(owner)))
 
 
 class Producers:

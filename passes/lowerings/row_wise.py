@@ -356,8 +356,10 @@ class RowWise:
         self.store(tile, self.labels, None, self.t.one)
 
     def narrow(self, tile: ir.Value) -> ir.Value:
-        """A tile in the result's dtype. What was rounded last is there in that dtype already."""
+        """A tile in the result's dtype, of booleans in bytes. What was rounded last is there in that dtype already."""
         element = ir.RankedTensorType(self.value.type).element_type
+        if str(element) == "i1":
+            return bodies.byte_of_mask(self.b, tile)
         if ir.RankedTensorType(tile.type).element_type == element:
             return tile
         owner = tile.owner

@@ -30,3 +30,24 @@ func.func @unknown(%c: tensor<f32>) -> tensor<f32> {
   } -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// A number that all elements are divided by moves to where the guard against 0 is, which folds.
+// CHECK-LABEL: func.func @divided(
+// CHECK:         %[[SEVEN:.*]] = arith.constant 7 : i32
+// CHECK-NOT:     arith.cmpi
+// CHECK:         arith.divsi %{{.*}}, %[[SEVEN]] : i32
+func.func @divided(%x: tensor<8xi32>) -> tensor<8xi32> {
+  %seven = arith.constant dense<7> : tensor<8xi32>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %empty = tensor.empty() : tensor<8xi32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x, %seven : tensor<8xi32>, tensor<8xi32>) outs(%empty : tensor<8xi32>) {
+  ^bb0(%a: i32, %b: i32, %out: i32):
+    %isZero = arith.cmpi eq, %b, %zero : i32
+    %divisor = arith.select %isZero, %one, %b : i32
+    %q = arith.divsi %a, %divisor : i32
+    linalg.yield %q : i32
+  } -> tensor<8xi32>
+  return %0 : tensor<8xi32>
+}

@@ -27,11 +27,11 @@ func.func @reduction(%x: tensor<2x8xf32>, %init: tensor<2xf32>) -> tensor<2xf32>
 // An elementwise operation that the vector unit has no instruction for.
 func.func @no_such_instruction(%x: tensor<8xf32>) -> tensor<8xf32> {
   %empty = tensor.empty() : tensor<8xf32>
-  // expected-error@below {{unsupported operation 'linalg.generic': kernels do not compute 'math.tan'}}
+  // expected-error@below {{unsupported operation 'linalg.generic': kernels do not compute 'math.atan'}}
   %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>) {
   ^bb0(%a: f32, %out: f32):
-    %t = math.tan %a : f32
+    %t = math.atan %a : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -1,0 +1,83 @@
+"""Integers and booleans in kernels, on the twin: exact, as JAX has them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from graphs import on_tiles
+
+import jascend as ja
+
+LEAST, MOST = -(1 << 31), (1 << 31) - 1
+DIVIDENDS = np.array([MOST, LEAST, 7, -7, 0, 10**9 + 7, -5, 12345678, 1 << 24, -(1 << 24) - 1], np.int32)
+DIVISORS = np.array([1, 3, -2, 5, 384, LEAST, MOST, (1 << 24) + 1, -(1 << 24), -1, 1 << 30], np.int32)
+
+
+def divisions(x, y):
+    return jax.lax.div(x, y), jax.lax.rem(x, y), x // 10, x % -3
+
+
+def bits(x, y):
+    words = x.astype(jnp.uint32)
+    return x & y, x | 3, x ^ y, ~x, x << 5, x >> 7, jax.lax.shift_right_logical(x, jnp.int32(9)), words < y.astype(jnp.uint32)
+
+
+def narrow(x, y):
+    byte = x.astype(jnp.int8)
+    return byte, byte.astype(jnp.int32) + 1, (x > y).astype(jnp.int8), jnp.sign(x), jnp.abs(y), jnp.clip(x, -5, 9)
+
+
+def booleans(x, y):
+    above = x > y
+    return above, ~above, jnp.where(above, x > 0, y > 0), (above & (y != 7)).astype(jnp.int32), jnp.logical_xor(above, x > 0)
+
+
+def arguments():
+    """All pairs; 0 only as a dividend."""
+    x, y = (table.reshape(10, 11).astype(np.int32) for table in np.meshgrid(DIVIDENDS, DIVISORS, indexing="ij"))
+    return x, y
+
+
+@pytest.mark.parametrize("function", [divisions, bits, narrow, booleans])
+def test_all_pairs(function):
+    program = ja.compile(function, *arguments())
+    for actual, expected in zip(on_tiles(program, *arguments()), jax.jit(function)(*arguments()), strict=True):
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("target", ["ascend910b", pytest.param("ascend950", marks=pytest.mark.long)])
+def test_on_the_twin(target):
+    """One kernel with a division, shifts, and bits; one that writes booleans, of which a row is no whole block."""
+
+    def function(x, y):
+        return (x // y) ^ (x % 10 << 3), x // y > y >> 2
+
+    program = ja.compile(function, *arguments(), target=target)
+    for actual, expected in zip(program(*arguments()), jax.jit(function)(*arguments()), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_division_by_zero_is_that_of_jax():
+    x = DIVIDENDS[None]
+    function = lambda x, y: (jax.lax.div(x, y), jax.lax.rem(x, y))
+    for actual, expected in zip(on_tiles(ja.compile(function, x, x * 0), x, x * 0), jax.jit(function)(x, x * 0), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_values_of_a_row_that_are_compared():
+    """What is one value a row is computed on as many lanes as a comparison covers, also where a function compares inside."""
+    x = np.random.default_rng(0).normal(size=(3, 40)).astype(np.float32)
+
+    def function(x):
+        total = x.sum(-1, keepdims=True)
+        return x * jnp.tanh(total), x + jnp.argmax(x, -1)[:, None] // 3, total[:, 0] > 0, x.max(-1) > 2
+
+    for actual, expected in zip(ja.compile(function, x)(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
+
+
+def test_shifts_by_more_than_one_number_are_refused():
+    x = np.ones((2, 8), np.int32)
+    with pytest.raises(ja.errors.Unsupported, match="'arith.shli' by other than one number: vector units shift all elements alike"):
+        ja.compile(lambda x: x << x, x)
