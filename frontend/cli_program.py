@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import linecache
 import os
 import sys
 import sysconfig
@@ -27,6 +28,7 @@ from jascend.compiler import Program
 from jascend.compiler import compile as compile_function
 from jascend.errors import OperatorError
 from jascend.passes import PluginError
+from jascend.passes.diagnostics import Position, users_line
 
 # -- the function ---------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,10 @@ def _place(error: BaseException, file: str = "") -> str:
     """The user's line at which an exception came up, in `file` if it is on the way."""
     frames = _user_frames(error)
     own = [frame for frame in frames if frame.filename == file] or frames
-    return f"\n  {own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
+    if not own:
+        return ""
+    position = users_line(Position(frame.filename, frame.lineno) for frame in reversed(own))
+    return f"\n  {position.file}:{position.line}: {linecache.getline(position.file, position.line).strip()}"
 
 
 def _user_frames(error: BaseException) -> list[traceback.FrameSummary]:

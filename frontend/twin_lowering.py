@@ -30,8 +30,8 @@ from jascend.numerics import bits
 
 _FFI_TARGET = "jascend_twin_launch"
 
-# Whose lines are not the user's.
-_LIBRARIES = tuple(Path(file).parent for file in (__file__, jax.__file__, jaxlib.__file__, functools.__file__))
+# Whose lines are not the user's, beside this package's.
+_LIBRARIES = tuple(Path(file).parent for file in (jax.__file__, jaxlib.__file__, functools.__file__))
 
 # The target to generate kernels for, or None outside the context. Here, before any computation, because JAX may not be
 # in use while a user context is made.
@@ -91,17 +91,20 @@ def rule_of(primitive, fallback):
 
 
 def _line() -> str:
-    """The innermost line, neither JAX's nor this package's, of the equation that is being lowered, such as
-    "demo.py:24"; of an operator that is jitted as it is, the line that calls it. "" where there is none."""
+    """The user's line of the equation that is being lowered, such as "demo.py:24"; of an operator that is jitted as it is,
+    the line that calls it. "" where there is none."""
+    from jascend.passes.diagnostics import Position, users_line
+
     equation = jax.make_jaxpr(lambda x: -x)(0.0).eqns[0]  # traced meanwhile, it has the traceback of that equation
     traced = equation.source_info.traceback
     places = [(frame.file_name, frame.line_num) for frame in (traced.frames if traced else ())]
     places += [(frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None)]
-    for file, line in places:
-        path = Path(file)
-        if file.endswith(".py") and not any(path.is_relative_to(directory) for directory in _LIBRARIES):
-            return f"{path.name}:{line}"
-    return ""
+    found = users_line(Position(file, line) for file, line in places if _may_be_users(file))
+    return f"{Path(found.file).name}:{found.line}" if found.line else ""
+
+
+def _may_be_users(file: str) -> bool:
+    return file.endswith(".py") and not any(Path(file).is_relative_to(directory) for directory in _LIBRARIES)
 
 
 @functools.lru_cache(maxsize=256)

@@ -64,6 +64,15 @@ class Builder:
     def loc(self, name: str | None = None) -> ir.Location:
         return named(name, self.location)
 
+    @contextmanager
+    def at(self, location: ir.Location) -> Iterator[None]:
+        """Another source location for a while: that of what is being built."""
+        outer, self.location = self.location, location
+        try:
+            yield
+        finally:
+            self.location = outer
+
     def build(self, cls, *operands, results=(), name: str | None = None, **attributes):
         """An op of one of our dialects."""
         return cls.build(*operands, results=results, loc=self.loc(name), **attributes)

@@ -64,7 +64,8 @@ class DeclarativePass:
             return
         with module.context:
             changed = ir.Module.parse(answer["module"])
-        remarks.add(module, "passed", f"{os.path.basename(self.file)} changed the module: {_difference(module, changed.operation)}")
+        where, what = _difference(module, changed.operation)
+        remarks.add(where, "passed", f"{os.path.basename(self.file)} changed the module: {what}")
         _replace_body(module, changed)
 
     def _ask(self, question: dict) -> dict:
@@ -91,18 +92,24 @@ class DeclarativePass:
         return notes or [(Position(self.file, 1, 1).location(module.context), "in this file")]
 
 
-def _difference(before: ir.Operation, after: ir.Operation) -> str:
-    """How many ops of a kind there are more or less."""
-    counts: dict[str, int] = {}
+def _difference(before: ir.Operation, after: ir.Operation) -> tuple[ir.Location, str]:
+    """Where the first op stands that is gone, or else has come; and how many ops of a kind there are more or less."""
+    kinds: dict[str, int] = {}
+    places: dict[tuple[str, str], int] = {}
+    locations: dict[tuple[str, str], ir.Location] = {}
     for module, sign in ((before, -1), (after, 1)):
 
         def count(op, sign=sign):
-            counts[op.name] = counts.get(op.name, 0) + sign
+            place = op.name, str(op.location)
+            locations.setdefault(place, op.location)
+            kinds[op.name] = kinds.get(op.name, 0) + sign
+            places[place] = places.get(place, 0) + sign
             return ir.WalkResult.ADVANCE
 
-        module.walk(count)
-    changes = [f"{number:+d} '{name}'" for name, number in counts.items() if number]
-    return ", ".join(changes) or "as many ops of each kind"
+        module.walk(count, ir.WalkOrder.PRE_ORDER)
+    first = next((locations[place] for place, number in places.items() if number), before.location)
+    changes = [f"{number:+d} '{name}'" for name, number in kinds.items() if number]
+    return first, ", ".join(changes) or "as many ops of each kind"
 
 
 def _replace_body(module: ir.Operation, changed: ir.Module) -> None:

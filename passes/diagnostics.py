@@ -10,6 +10,7 @@ own that become diagnostics when they are printed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import traceback
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jascend
+from jascend.dialect import ASCEND
 from mlir import ir
 
 _SEVERITIES = {
@@ -73,15 +75,25 @@ class PassFailure(Exception):
 
 
 def resolve(location: ir.Location) -> Position:
-    """The innermost file position of a location that is not in this package: of a call site the callee, of a fused
-    location the first part that has one, of a name what it names. A user wants the line that calls an operator, not the
-    operator's."""
-    innermost = None
-    for position in _positions(location):
-        if not position.file.startswith(_PACKAGE_DIRECTORY):
-            return position
-        innermost = innermost or position
-    return innermost or UNKNOWN
+    """The user's line among the file positions of a location: of a call site the callee comes before the caller, a fused
+    location stands for its parts, a name for what it names."""
+    return users_line(_positions(location))
+
+
+def users_line(positions: Iterable[Position]) -> Position:
+    """Of positions from the innermost call outwards the first that is neither in this package nor in the file of a plugin's
+    operator: a user wants the line that calls an operator, not the operator's. Of an operator that stands in the user's
+    own file, the line that calls it."""
+    positions = list(positions)
+    from_user = itertools.dropwhile(_is_ours, positions)
+    users = list(itertools.takewhile(lambda position: not _is_ours(position), from_user))  # behind it, what compiles it
+    operators = {file for _, file in ASCEND.added.values()}
+    callers = list(itertools.dropwhile(lambda position: position.file in operators, users))
+    return next((found[0] for found in (callers, users[1:], users, positions) if found), UNKNOWN)
+
+
+def _is_ours(position: Position) -> bool:
+    return position.file.startswith(_PACKAGE_DIRECTORY)
 
 
 def _positions(location: ir.Location) -> Iterator[Position]:
@@ -113,6 +125,14 @@ def emit_error(where, message: str, notes: Iterable[tuple[object, str]] = ()) ->
     _notes_of_next_error[:] = [Diagnostic("note", text, resolve(_location_of(place))) for place, text in notes]
     _location_of(where).emit_error(message)
     _notes_of_next_error.clear()
+
+
+def emit_exception(where: ir.Location, error: Exception, message: str, file: str) -> None:
+    """Emits an exception of Python as an error at a location, see `of_exception`. `JASCEND_DEBUG=1` lets it through."""
+    if os.environ.get("JASCEND_DEBUG") == "1":
+        raise error
+    told = of_exception(error, message, file=file)
+    emit_error(where, told.message, [(note.position.location(where.context), note.message) for note in told.notes])
 
 
 @contextmanager

@@ -40,7 +40,8 @@ def route_what_is_gated(op, rewriter):
         return f"not fused with the gating before it: {reason}"
     for earlier in _needed(op, gating):
         earlier.move_before(gating.operation)
-    with ir.InsertionPoint(gating.operation), op.location:
+    both = ir.Location.fused([op.location, gating.location])  # the second for what the gating computes
+    with ir.InsertionPoint(gating.operation), both:
         fused = _both(gating, op)
     rewriter.replace_op(op, _results(fused, _ROUTING))
     for result in _GATING.results:

@@ -38,7 +38,7 @@ from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.dialect import ASCEND
 
 from .builder import Builder, name_of, named
-from .diagnostics import PassFailure, emit_error, of_exception
+from .diagnostics import PassFailure, emit_error, emit_exception
 from .handles import guarded
 
 # Imported for what they register, see `lowerings.lowering`.
@@ -207,9 +207,8 @@ def _build(lowering: Lowering, op: ir.OpView, site: Site) -> None:
     except Exception as error:
         if is_ours(lowering.file) or isinstance(error, Unsupported):
             raise
-        told = of_exception(error, "", file=lowering.file)
-        notes = [(note.position.location(op.context), note.message) for note in told.notes]
-        emit_error(op, f"the lowering of '{op.operation.name}'{plugin_of(lowering.file)} failed{told.message}", notes)
+        what = f"the lowering of '{op.operation.name}'{plugin_of(lowering.file)} failed"
+        emit_exception(op.location, error, what, lowering.file)
         raise Unsupported from error
 
 

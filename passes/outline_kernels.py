@@ -91,7 +91,7 @@ def _outline(module: ir.Operation, function: ir.OpView, op: ir.Operation, name: 
         kernel.attributes["no_inline"] = ir.UnitAttr.get()
         block = kernel.add_entry_block()
         for argument, leaf, label in zip(block.arguments, leaves, _names(leaves)):
-            argument.set_location(named(label, leaf.location if isinstance(leaf.owner, ir.Block) else leaf.owner.location))
+            argument.set_location(named(label, _place(leaf, cluster)))
         mapping = dict(zip(leaves, block.arguments))
         with ir.InsertionPoint(block):
             for inner in cluster:
@@ -133,6 +133,13 @@ def _cluster(op: ir.Operation) -> tuple[list[ir.Operation], list[ir.Value]]:
     for operand in op.operands:
         visit(operand)
     return [*members, op], leaves
+
+
+def _place(leaf: ir.Value, cluster: list[ir.Operation]) -> ir.Location:
+    """Where a kernel's operand comes from; of an argument of the graph, which has no line, where it is used first."""
+    if not isinstance(leaf.owner, ir.Block):
+        return leaf.owner.location
+    return next(op.location for op in cluster if leaf in (*op.operands, *captured(op)))
 
 
 def _names(leaves: list[ir.Value]) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any
 from mlir import ir
 from mlir import rewrite as mlir_rewrite
 
-from .diagnostics import PassFailure, Remarks, emit_error
+from .diagnostics import PassFailure, Remarks, emit_error, emit_exception
 from .handles import guarded
 from .registry import PassInfo, add_pass, check_arguments, file_of, known_pass, plugin_of
 
@@ -102,23 +102,31 @@ class RewritePass:
             patterns = mlir_rewrite.RewritePatternSet()
             for pattern in self.rewrites:
                 if not context.is_registered_operation(pattern.root) and not context.allow_unregistered_dialects:
-                    whose = plugin_of(file_of(sys.modules[pattern.function.__module__]))
+                    whose = plugin_of(_file(pattern))
                     emit_error(module, f"pass '{self.name}'{whose} has a rewrite of '{pattern.root}', which is no operation")
                     raise PassFailure
                 patterns.add(pattern.root, functools.partial(driver.apply, pattern), pattern.benefit)
             config = mlir_rewrite.GreedyRewriteConfig()
             config.max_iterations = -1  # no limit: an op changed in place is met again in the next iteration only
             mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze(), config)
+        whose = plugin_of(_file(self.rewrites[0]))
+        if isinstance(driver.raised, Exception):
+            emit_exception(driver.raised_at, driver.raised, f"pass '{self.name}'{whose} failed", _file(self.rewrites[0]))
+            raise PassFailure
         if driver.raised is not None:
             raise driver.raised
         if driver.applied >= _MAX_REWRITES:
-            whose = plugin_of(file_of(sys.modules[self.rewrites[0].function.__module__]))
-            emit_error(module, f"'{self.name}'{whose} reaches no fixpoint: stopped after {_MAX_REWRITES} rewrites")
+            last, _ = driver.passed[-1]
+            emit_error(last, f"'{self.name}'{whose} reaches no fixpoint: stopped after {_MAX_REWRITES} rewrites")
             raise PassFailure
         for where, text in driver.passed:
             remarks.add(where, "passed", text)
         for where, reason in driver.missed:
             remarks.add(where, "missed", reason)
+
+
+def _file(pattern: Rewrite) -> str:
+    return file_of(sys.modules[pattern.function.__module__])
 
 
 class _Driver:
@@ -128,6 +136,7 @@ class _Driver:
         self.passed: list[tuple[ir.Location, str]] = []
         self.missed: list[tuple[ir.Location, str]] = []
         self.raised: BaseException | None = None
+        self.raised_at: ir.Location | None = None
 
     @property
     def applied(self) -> int:
@@ -143,7 +152,7 @@ class _Driver:
                 failed = pattern.function(op, edits)
             edits.commit()
         except BaseException as error:  # Ctrl-C too
-            self.raised = error
+            self.raised, self.raised_at = error, location
             return True
         if not failed:
             self.passed.append((location, "; ".join([f"rewrote '{pattern.root}'", *edits.remarks])))

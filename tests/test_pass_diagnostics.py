@@ -6,6 +6,7 @@ import textwrap
 
 import jascend
 import pytest
+from jascend.dialect import ASCEND
 from jascend.passes.diagnostics import (
     Diagnostic,
     Position,
@@ -15,6 +16,7 @@ from jascend.passes.diagnostics import (
     of_exception,
     render,
     resolve,
+    users_line,
 )
 from mlir import ir
 from mlir.passmanager import PassManager
@@ -57,6 +59,17 @@ def test_position_in_this_package_is_passed_over(context):
     ]:
         location = ir.Module.parse(f"module {{}} loc({text})", context).operation.location
         assert str(resolve(location)) == position
+
+
+def test_position_in_the_file_of_an_operator_is_passed_over(monkeypatch):
+    """Of a plugin's operator, the line that calls it; what runs the compiler is further out."""
+    monkeypatch.setitem(ASCEND.added, "mine", (None, "plugin.py"))
+    names = ["plugin.py", "helper.py", jascend.__file__, "main.py"]
+    plugin, helper, ours, main = (Position(name, line) for line, name in enumerate(names, 1))
+    assert users_line([ours, plugin, plugin, helper, ours, main]) == helper
+    assert users_line([plugin, plugin._replace(line=9), ours, main]).line == 9  # the operator is in the user's own file
+    assert users_line([plugin, ours, main]) == plugin
+    assert users_line([ours]) == ours and not users_line([]).line
 
 
 def test_emitted_errors_are_collected_with_their_notes(context):

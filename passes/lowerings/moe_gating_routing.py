@@ -68,6 +68,7 @@ class _GatingRouting(Routing):
         if share <= self.gating.shape.rows < self.most:  # a block is one batch
             self.most = self.gating.shape.rows
             self.shape = replace(s, block=self.most)
+        self.of_gating = op.location.locations[-1] if op.location.is_a_fused() else op.location  # see fuse-moe
         self.pitch = up(s.slots, _BLOCK)  # lanes of a token's experts, until they are all there
 
     def shape_of_op(self) -> Shape:
@@ -203,11 +204,12 @@ class _GatingRouting(Routing):
 
         def batch(row, wide):
             rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), gating.batch_rows, name="rows")
-            scores, weights, ids = gating.gated(row, rows)
-            if writes is None:
-                gating.store(scores, weights, ids, row, rows)
-            else:
-                b.if_(writes, [], lambda: gating.store(scores, weights, ids, row, rows) or [])
+            with b.at(self.of_gating):
+                scores, weights, ids = gating.gated(row, rows)
+                if writes is None:
+                    gating.store(scores, weights, ids, row, rows)
+                else:
+                    b.if_(writes, [], lambda: gating.store(scores, weights, ids, row, rows) or [])
             ids = t.take(ids, g.top, 0, self.pitch, "ids_of_tokens")
             place = b.op(arith.muli, b.op(arith.subi, row, first, name="row_of_block"), b.index(self.pitch), name="place")
             return [with_slice(b, wide, ids, place, "ids")]

@@ -350,7 +350,7 @@ class Producers:
 
     def _load(self, argument: ir.Value, access: Access, column, count, pad: float | None) -> ir.Value:
         raw = self._load_raw(argument, access, column, count, pad)
-        with _at(self.b, argument.location):
+        with self.b.at(argument.location):
             if column is None and ir.RankedTensorType(raw.type).get_dim_size(0) > self.row_lanes:
                 raw = self._head(raw)
             return self._widen(raw, self._name(argument), is_boolean(argument), column is not None)
@@ -368,7 +368,7 @@ class Producers:
             element = ir.IntegerType.get_signless(8)
         length = self.tile if column is not None else max(self.row_lanes, _BLOCK_BYTES // width_of(element))
         name = self._name(argument)
-        with _at(b, argument.location):
+        with b.at(argument.location):
             offset = self.offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
             result = name if width_of(element) == 4 else f"{name}_raw"
             if column is not None and self._runs is not None:
@@ -472,13 +472,13 @@ class Producers:
                 values[op.results[0]] = self._outer(op.results[0], column)
                 continue
             if op.name == "linalg.index":
-                with _at(b, op.location):
+                with b.at(op.location):
                     values[op.results[0]] = self._positions(access[op.attributes["dim"].value], column)
                 continue
             if op.name == "arith.index_cast":
                 values[op.results[0]] = operands[0]
                 continue
-            with _at(b, op.location):
+            with b.at(op.location):
                 values[op.results[0]] = bodies.apply(b, op, operands)
         raise AssertionError("a generic op without a yield does not verify")
 
@@ -558,17 +558,3 @@ def is_boolean(value: ir.Value) -> bool:
     """Whether a value's elements are true or false."""
     shaped = isinstance(value.type, ir.RankedTensorType)
     return str(ir.RankedTensorType(value.type).element_type if shaped else value.type) == "i1"
-
-
-class _at:
-    """The builder's location for a while: that of the op whose work is being built."""
-
-    def __init__(self, builder: Builder, location: ir.Location):
-        self.builder, self.location = builder, location
-
-    def __enter__(self):
-        self.outer = self.builder.location
-        self.builder.location = self.location
-
-    def __exit__(self, *_):
-        self.builder.location = self.outer
