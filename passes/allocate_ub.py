@@ -31,7 +31,7 @@ budget: the target's unified buffer less what the API keeps.
 
 from __future__ import annotations
 
-from bisect import insort
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -92,11 +92,6 @@ class _Buffer:
     def is_alone(self, isolated: str) -> bool:
         """Whether it lives through its loop: copies do in all loops, in the innermost ones, or in none."""
         return self.loop is not None and (isolated == "all" or isolated == "innermost" and self.innermost)
-
-    def lives_with(self, other: _Buffer, isolated: str = "none") -> bool:
-        first, last = self.life(isolated)
-        other_first, other_last = other.life(isolated)
-        return first <= other_last and other_first <= last
 
 
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
@@ -243,29 +238,32 @@ def _place(buffers: list[_Buffer], isolated: str, skewed: bool) -> int:
     """Gives all buffers addresses; returns how many bytes they take."""
     for buffer in buffers:
         buffer.offset = -1
-    in_order: list[_Buffer] = []  # those with an address, in the order in which they got it
-    by_address: list[tuple[int, int, int, int, _Buffer]] = []  # offset, number, life
-    namesakes: dict[tuple[str, ir.Type], list[_Buffer]] = {}
-    for number, buffer in enumerate(sorted(buffers, key=lambda b: (-b.size, b.first))):
-        first, last = buffer.life(isolated)
-        neighbours = [p for _, _, start, end, p in by_address if start <= last and first <= end]
-        alike = namesakes.setdefault((buffer.name, buffer.op.results[0].type), [])
-        buffer.offset = _offset(buffer, alike, in_order, neighbours, isolated, skewed)
-        insort(by_address, (buffer.offset, number, first, last, buffer))
-        alike.append(buffer)
-        in_order.append(buffer)
+    together = _together(buffers, isolated)
+    namesakes: dict[tuple[str, ir.Type], dict[int, None]] = {}  # their offsets, each once: there are few
+    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
+        neighbours = sorted((other for other in together[buffer] if other.offset >= 0), key=lambda other: other.offset)
+        alike = namesakes.setdefault((buffer.name, buffer.op.results[0].type), {})
+        buffer.offset = _offset(buffer, alike, neighbours, isolated, skewed)
+        alike[buffer.offset] = None
     return max((b.offset + b.size for b in buffers), default=0)
 
 
-def _offset(
-    buffer: _Buffer,
-    namesakes: list[_Buffer],
-    placed: list[_Buffer],
-    neighbours: list[_Buffer],
-    isolated: str,
-    skewed: bool,
-) -> int:
-    """An address at which a buffer meets none of its neighbours, those that live with it, by address: that of a namesake,
+def _together(buffers: list[_Buffer], isolated: str) -> dict[_Buffer, list[_Buffer]]:
+    """For each buffer those that live with it, in a sweep over the kernel: of very many buffers few live at a time."""
+    found: dict[_Buffer, list[_Buffer]] = {buffer: [] for buffer in buffers}
+    alive: list[tuple[int, _Buffer]] = []  # with the ends of their lives
+    lives = sorted(((*buffer.life(isolated), buffer) for buffer in buffers), key=lambda life: life[0])
+    for first, last, buffer in lives:
+        alive = [(end, other) for end, other in alive if end >= first]
+        for _, other in alive:
+            found[other].append(buffer)
+            found[buffer].append(other)
+        alive.append((last, buffer))
+    return found
+
+
+def _offset(buffer: _Buffer, namesakes: Iterable[int], neighbours: list[_Buffer], isolated: str, skewed: bool) -> int:
+    """An address at which a buffer meets none of its neighbours, those that live with it, by address: one of its namesakes',
     that of an operand which it may replace, or the lowest."""
     size = buffer.size
 
@@ -279,12 +277,10 @@ def _offset(
         return True
 
     exact = {n for n in buffer.exactly if not (n.is_alone(isolated) or buffer.is_alone(isolated))}
-    for namesake in namesakes:
-        if is_free(namesake.offset):
-            return namesake.offset
-    for other in placed if exact else ():
-        if other in exact and is_free(other.offset):
-            return other.offset
+    exact_first = sorted((n for n in exact if n.offset >= 0), key=lambda n: n.first)
+    for offset in (*namesakes, *(n.offset for n in exact_first)):
+        if is_free(offset):
+            return offset
     groups = {p.offset % _ROW for p in buffer.beside if p.offset >= 0}
     offset = 0
     for other in neighbours:
