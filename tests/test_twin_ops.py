@@ -83,6 +83,11 @@ case("MulAddDst_bits", "const uint64_t mask[2] = {1, 0}; MulAddDst(y, x0, x0, ma
 case("FusedMulAdd_f32", f"FusedMulAdd(y, x0, x1, {N});", [a, a[::-1]], (a.astype(np.float64) * b + a[::-1]).astype(f32), before=b)
 case("FusedMulAdd_lanes", "FusedMulAdd(y, x0, x0, 64, 3, {1, 1, 1, 8, 8, 8});", [a[:192]],
      (a[:192].astype(np.float64) * b[:192] + a[:192]).astype(f32), before=b[:192])
+fused = np.maximum((a.astype(np.float64) * b + a[::-1]).astype(f32), 0)
+case("FusedMulAddRelu_f32", f"FusedMulAddRelu(y, x0, x1, {N});", [a, a[::-1]], fused, before=b)
+for name, f in {"AddRelu": np.add, "SubRelu": np.subtract}.items():
+    for lhs, rhs in ((a, b), (ah, bh), (ai.astype(np.int16), bi.astype(np.int16))):
+        case(f"{name}_{lhs.dtype}", f"{name}(y, x0, x1, {N});", [lhs, rhs], np.maximum(f(lhs, rhs), 0))
 case("MulAddDst_f32", f"MulAddDst(y, x0, x0, {N});", [a], (a.astype(np.float64) ** 2 + b).astype(f32), before=b)
 
 # masks and strides: repeats of 8 blocks; dst skips a block each time, src1 repeats one block
@@ -431,6 +436,11 @@ case("Scatter", f"Scatter(y, x0, x1, 0, {C});", [values, offsets * 4], values[np
 bb = normal(N, bf16)
 case("Add_bf16", f"Add(y, x0, x0, {N});", [bb], bb + bb, target="ascend950")
 case("Compare_i32_LT", "Compare(y, x0, x1, CMPMODE::LT, 128);", [ai[:128].copy(), bi[:128].copy()], bits_of(ai[:128] < bi[:128]), target="ascend950")
+by = (bi % 31).astype(np.int32)
+case("ShiftLeft_tensor", f"ShiftLeft(y, x0, x1, {N});", [ai, by], ai << by, target="ascend950")
+case("ShiftRight_tensor", f"ShiftRight(y, x0, x1, {N});", [ai, by], ai >> by, target="ascend950")
+case("ShiftRight_unsigned", f"ShiftRight(y, x0, x1, {N});", [ai.view(np.uint32), by], ai.view(np.uint32) >> by.view(np.uint32),
+     target="ascend950")
 case("And_i32", f"And(y, x0, x1, {N});", [ai, bi], ai & bi, target="ascend950")
 case("Div_i32", f"Div(y, x0, x1, {N});", [ai, bi], np.trunc(ai / bi).astype(np.int32), target="ascend950")
 case("ReduceSum_tree", "ReduceSum(y, x0, tmp.ReinterpretCast<float>(), 1000);", [line], tree_sum(np.concatenate([partial, np.zeros(48, f32)]))[None], target="ascend950")

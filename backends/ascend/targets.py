@@ -157,7 +157,8 @@ _ONE_CYCLE = (
     "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
     "And", "Or", "Not", "Neg", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
     "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint", "AscendQuant",
-    "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors",
+    "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors", "AddRelu", "SubRelu",
+    "FusedMulAddRelu",
 )  # fmt: skip
 
 # High-level functions that hold an Exp, an Ln or a Div among simpler steps, and count them all: as Sigmoid, a guess.

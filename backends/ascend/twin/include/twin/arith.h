@@ -65,6 +65,8 @@ struct ReciprocalOp { static float Of(float a) { return 1.0f / a; } };
 struct AbsOp { template <typename C> static C Of(C a) { return a < 0 ? C(Wrap<C>(0) - Wrap<C>(a)) : a; }
                static float Of(float a) { return std::fabs(a); } };
 struct ReluOp { template <typename C> static C Of(C a) { return a < 0 ? C(0) : a; } };
+struct AddReluOp { template <typename C> static C Of(C a, C b) { return ReluOp::Of(AddOp::Of(a, b)); } };
+struct SubReluOp { template <typename C> static C Of(C a, C b) { return ReluOp::Of(SubOp::Of(a, b)); } };
 struct NotOp { template <typename C> static C Of(C a) { return C(~a); } };
 struct NegOp { template <typename C> static C Of(C a) { return C(Wrap<C>(0) - Wrap<C>(a)); }
                static float Of(float a) { return -a; } };
@@ -78,6 +80,12 @@ template <typename Op, typename T>
 TWIN_OUTLINE void Map(T* __restrict d, const T* a, const T* b, uint64_t n) {
   TWIN_IVDEP
   for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i]), Load(b[i])));
+}
+// Operands of two types of one size: each value and by how much it is shifted.
+template <typename Op, typename T, typename U>
+TWIN_OUTLINE void MapShift(T* d, const T* a, const U* b, uint64_t n) {
+  TWIN_IVDEP
+  for (uint64_t i = 0; i < n; ++i) d[i] = Op::Of(a[i], T(b[i]));
 }
 template <typename Op, typename T>
 TWIN_OUTLINE void MapScalar(T* __restrict d, const T* a, T scalar, uint64_t n) {
@@ -172,6 +180,21 @@ TWIN_OUTLINE void BinaryLanes(const char* api, const Local<T>& dst, const Local<
     WalkLanes(call.core, lanes, d, a, b, [](uint8_t* x, uint8_t* y, uint8_t* z, uint64_t n) {
       Map<Op>(As<T>(x), As<T>(y), As<T>(z), n);
     });
+}
+
+template <typename Op, typename T, typename U>
+TWIN_OUTLINE void ShiftCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<U>& src1,
+                             int32_t count, Site site) {
+  Call call(api, PIPE_V, site);
+  uint64_t n = CountOf(call, count, true), bytes = n * sizeof(T);
+  uint64_t d = dst.View().address, a = src0.View().address, b = src1.View().address;
+  Touch(call, "src0", false, src0, n);
+  Touch(call, "src1", false, src1, n);
+  Touch(call, "dst", true, dst, n);
+  CheckOverlap(call, "src0", d, bytes, a, bytes);
+  CheckOverlap(call, "src1", d, bytes, b, bytes);
+  uint8_t* ub = call.core.ub;
+  if (call.Issue(RepeatsOf(bytes))) MapShift<Op>(As<T>(ub + d), As<T>(ub + a), As<U>(ub + b), n);
 }
 
 }  // inline namespace
@@ -281,6 +304,8 @@ TWIN_BINARY(Min, TWIN_NUMBERS)
 TWIN_BINARY(Div, TWIN_DIVISIBLE)
 TWIN_BINARY(And, TWIN_BITS)
 TWIN_BINARY(Or, TWIN_BITS)
+TWIN_BINARY(AddRelu, int16_t, half, float)
+TWIN_BINARY(SubRelu, int16_t, half, float)
 
 TWIN_SCALAR(Adds, AddOp, TWIN_NUMBERS)
 TWIN_SCALAR(Muls, MulOp, TWIN_NUMBERS)
@@ -289,5 +314,21 @@ TWIN_SCALAR(Mins, MinOp, TWIN_NUMBERS)
 TWIN_SCALAR(LeakyRelu, LeakyReluOp, half, float)
 TWIN_SCALAR(ShiftLeft, ShiftLeftOp, TWIN_SHIFTABLE)
 TWIN_SCALAR(ShiftRight, ShiftRightOp, TWIN_SHIFTABLE)
+
+#if __NPU_ARCH__ == 3510
+// Each element by as many bits as src1 says, which is signed and as wide.
+#define TWIN_SHIFT(Name)                                                                                               \
+  template <typename T, typename U>                                                                                    \
+  inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1,                  \
+                   const int32_t& count, twin::Site site = twin::Site::Here()) {                                       \
+    TWIN_TYPES(Name, TWIN_SHIFTABLE);                                                                                  \
+    static_assert(std::is_signed<U>::value && twin::OneOf<U, TWIN_SHIFTABLE> && sizeof(U) == sizeof(T),                \
+                  #Name " takes shifts of a signed type as wide as what it shifts");                                   \
+    twin::ShiftCount<twin::Name##Op>(#Name, dst, src0, src1, count, site);                                             \
+  }
+TWIN_SHIFT(ShiftLeft)
+TWIN_SHIFT(ShiftRight)
+#undef TWIN_SHIFT
+#endif
 
 }  // namespace AscendC

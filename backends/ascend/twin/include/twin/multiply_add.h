@@ -1,4 +1,5 @@
-// Multiplication and addition in one instruction, with one rounding. A float destination takes half sources too.
+// Multiplication and addition in one instruction, with one rounding. MulAddDst and Axpy take half sources with a float
+// destination too.
 #pragma once
 #include "twin/arith.h"
 
@@ -8,6 +9,9 @@ inline namespace TWIN_ABI {
 // Of operands a and b and the destination's contents d.
 struct MulAddDstOp { static double Of(double a, double b, double d) { return a * b + d; } };
 struct FusedMulAddOp { static double Of(double a, double b, double d) { return a * d + b; } };
+struct FusedMulAddReluOp {
+  static double Of(double a, double b, double d) { return ReluOp::Of(FusedMulAddOp::Of(a, b, d)); }
+};
 
 template <typename Op, typename T, typename U>
 TWIN_OUTLINE void Accumulate(T* d, const U* a, const U* b, uint64_t n) {
@@ -23,6 +27,9 @@ TWIN_OUTLINE void AccumulateScalar(T* d, const U* a, double scalar, uint64_t n) 
 template <typename T, typename U>
 inline constexpr bool Accumulates = (std::is_same<T, U>::value && OneOf<T, half, float>) ||
                                     (std::is_same<T, float>::value && std::is_same<U, half>::value);
+
+template <typename T, typename U>
+inline constexpr bool Fuses = std::is_same<T, U>::value && OneOf<T, half, float>;
 
 // The lanes of a repeat are counted in the wider type.
 template <typename T, typename U> inline constexpr uint32_t kWider = sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U);
@@ -82,32 +89,36 @@ TWIN_OUTLINE void AxpyLanes(const Local<T>& dst, const Local<U>& src, U scalar, 
 }  // namespace twin
 
 // In its three forms: `count` elements, a bit mask per repeat, the first `mask` lanes of each repeat.
-#define TWIN_ACCUMULATE(Name)                                                                                          \
+#define TWIN_ACCUMULATE(Name, Mask, Allowed, allowed)                                                                  \
   template <typename T, typename U>                                                                                    \
   inline void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,                  \
                    const int32_t& count, twin::Site site = twin::Site::Here()) {                                       \
-    static_assert(twin::Accumulates<T, U>, #Name " takes half, float, and half sources with a float destination");     \
+    static_assert(twin::Allowed<T, U>, #Name " takes " allowed);                                                       \
     twin::AccumulateCount<twin::Name##Op>(#Name, dst, src0, src1, count, site);                                        \
   }                                                                                                                    \
   template <typename T, typename U, bool isSetMask = true>                                                             \
   inline void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,                  \
-                   const uint64_t mask[], const twin::Repeat repeat, const BinaryRepeatParams& params,                 \
+                   Mask mask[], const twin::Repeat repeat, const BinaryRepeatParams& params,                           \
                    twin::Site site = twin::Site::Here()) {                                                             \
-    static_assert(twin::Accumulates<T, U>, #Name " takes half, float, and half sources with a float destination");     \
-    twin::AccumulateLanes<twin::Name##Op>(#Name, dst, src0, src1, mask, repeat, params, isSetMask, site);              \
+    static_assert(twin::Allowed<T, U>, #Name " takes " allowed);                                                       \
+    twin::AccumulateLanes<twin::Name##Op>(#Name, dst, src0, src1, (const uint64_t*)mask, repeat, params, isSetMask,    \
+                                          site);                                                                       \
   }                                                                                                                    \
   template <typename T, typename U, bool isSetMask = true>                                                             \
   inline void Name(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,                  \
                    const uint64_t mask, const twin::Repeat repeat, const BinaryRepeatParams& params,                   \
                    twin::Site site = twin::Site::Here()) {                                                             \
-    static_assert(twin::Accumulates<T, U>, #Name " takes half, float, and half sources with a float destination");     \
+    static_assert(twin::Allowed<T, U>, #Name " takes " allowed);                                                       \
     twin::AccumulateLanes<twin::Name##Op>(#Name, dst, src0, src1, mask, repeat, params, isSetMask, site);              \
   }
 
 namespace AscendC {
 
-TWIN_ACCUMULATE(MulAddDst)    // dst += src0 * src1
-TWIN_ACCUMULATE(FusedMulAdd)  // dst = src0 * dst + src1
+// dst += src0 * src1
+TWIN_ACCUMULATE(MulAddDst, const uint64_t, Accumulates, "half, float, and half sources with a float destination")
+// dst = src0 * dst + src1, and the greater of that and 0
+TWIN_ACCUMULATE(FusedMulAdd, uint64_t, Fuses, "half and float, one type for all")
+TWIN_ACCUMULATE(FusedMulAddRelu, uint64_t, Fuses, "half and float, one type for all")
 #undef TWIN_ACCUMULATE
 
 // dst += src * scalar.
