@@ -364,9 +364,9 @@ def _write(program: Program, directory, kind: str, soc: str | None, arguments: t
     if arguments is not None:
         out = program._run(arguments, {}, _raise_findings, keep=lambda kernel, *io: data.setdefault(kernel.name, io))
         run = program._inputs(arguments, {}), [_signed(np.asarray(keys.words(x))) for x in jax.tree.leaves(out)]
-    kernels = program._kernels_for(arguments)
-    stages = {stage: program.ir(stage) for stage in STAGES}
     directory, target, why = Path(directory), target_of(program.target), program.explain()
+    kernels = [project.for_toolkit(kernel, target, soc) for kernel in program._kernels_for(arguments)]
+    stages = {stage: program.ir(stage) for stage in STAGES}
     if kind == "direct":
         return project.write_direct(directory, kernels, stages, target, why, data=data)
     return project.write(directory, kernels, stages, target, why, soc=soc, data=data, whole=program._graph(run))

@@ -87,6 +87,9 @@ def test_names_that_toolkits_give_a_product(tmp_path, soc, spelled):
     presets = json.loads(written["CMakePresets.json"])
     assert presets["configurePresets"][0]["cacheVariables"]["ASCEND_COMPUTE_UNIT"] == spelled
     assert f'.AddConfig("{spelled}")' in written["op_host/jascend_lambda_apply_top_k_top_p.cpp"].decode()
+    kernel = written["op_kernel/jascend_lambda_apply_top_k_top_p.cpp"].decode()
+    name, other = ("Compares(", "CompareScalar(") if soc is None else ("CompareScalar(", "Compares(")  # since 9.0
+    assert name in kernel and other not in kernel
 
 
 # -- the build --------------------------------------------------------------------------------------------------------

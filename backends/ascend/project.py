@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,14 @@ class Graph:
     arguments: Sequence[TensorType]
     data: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None
     constants: Sequence[np.ndarray] = ()
+
+
+def for_toolkit(kernel: Kernel, target: Target, soc: str) -> Kernel:
+    """A kernel as toolkits take it that call the product so: older ones know the older names of APIs only."""
+    source = kernel.source
+    for older, newer in target.newer_names.items() if soc != target.socs[0] else ():
+        source = re.sub(rf"\b{newer}\(", f"{older}(", source)
+    return replace(kernel, source=source)
 
 
 def write(

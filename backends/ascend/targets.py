@@ -6,7 +6,8 @@ Sources: the NPU architecture pages of the public Ascend C programming guide (22
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Target:
     ub_reserved_bytes: int  # at the end of it: scratch of `Select` against a scalar or a tensor (8 KB on 2201)
     socs: tuple[str, ...]  # what toolkits call it, the newest name first
     vector_waits: bool = False  # a vector instruction waits for those before it, without a barrier
+    newer_names: Mapping[str, str] = field(default_factory=dict)  # of APIs, by the older ones; of its newest toolkits
 
     @property
     def ub_usable_bytes(self) -> int:
@@ -28,6 +30,9 @@ class Target:
 
 
 _KIB = 1024
+# The API reference's table of changed interfaces. Toolkits from 9.0 on have both names, and those for 910B and 910_93 before
+# them only the older. (The newer names of reductions, `ReduceRepeat` and `ReduceDataBlock`, came with 9.1.)
+_SINCE_9_0 = {"CompareScalar": "Compares"}
 _2201 = {"npu_arch": 2201, "ub_bytes": 192 * _KIB - 256, "ub_reserved_bytes": 8 * _KIB}
 
 TARGETS: dict[str, Target] = {
@@ -38,7 +43,7 @@ TARGETS: dict[str, Target] = {
         # 256 KB, less 6 KB stack of vector functions and 2 KB of the API.
         Target(
             "ascend950", npu_arch=3510, vector_cores=64, ub_bytes=248 * _KIB, ub_reserved_bytes=0,
-            socs=("ascend950", "ascend910_95"), vector_waits=True,
+            socs=("ascend950", "ascend910_95"), vector_waits=True, newer_names=_SINCE_9_0,
         ),
     )
 }  # fmt: skip

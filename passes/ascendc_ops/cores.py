@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import constant_index, element_bytes
 
 from ..builder import name_of
@@ -26,7 +25,7 @@ def block_rows(low: Lowering, op: ir.Operation) -> None:
     The shares of the launch's own rows come with the tiling data; those of any other number are divided here."""
     b = low.b
     parts = op.opview.parts or 1
-    core = b.build(ASCENDC.classes["BlockIdx"], results=[b.index_type], name="core").value
+    core = low.fact("BlockIdx", "core")
     group, part = core, b.index(0)
     if parts > 1:
         group = b.op(arith.divsi, core, b.index(parts), name="group")
@@ -35,7 +34,7 @@ def block_rows(low: Lowering, op: ir.Operation) -> None:
         share = _tiling(low, "rows_per_core" if parts == 1 else "rows_per_group")
         rest = _tiling(low, "extra_rows")
     else:
-        groups = b.build(ASCENDC.classes["BlockNum"], results=[b.index_type], name="cores").value
+        groups = low.fact("BlockNum", "cores")
         if parts > 1:
             groups = b.op(arith.divsi, groups, b.index(parts), name="groups")
         share = b.op(arith.divsi, op.operands[0], groups, name="share")
@@ -74,7 +73,7 @@ def _is_rows(value: ir.Value, kernel: ir.Operation) -> bool:
 
 
 def _tiling(low: Lowering, field: str) -> ir.Value:
-    return low.b.build(ASCENDC.classes["Tiling"], results=[low.b.index_type], field=field, name=field).value
+    return low.fact("Tiling", field, field=field)
 
 
 @lowers("memref.dim")
@@ -95,9 +94,9 @@ def rows(low: Lowering, op: ir.Operation) -> None:
 @lowers("tile.core")
 def core(low: Lowering, op: ir.Operation) -> None:
     low.kernel.attributes[ALL_CORES] = ir.UnitAttr.get()
-    for result, cls, name in zip(op.results, ("BlockIdx", "BlockNum"), ("core", "cores")):
-        value = low.b.build(ASCENDC.classes[cls], results=[low.b.index_type], name=name_of(result) or name).value
-        result.replace_all_uses_with(value)
+    for result, name, called in zip(op.results, ("BlockIdx", "BlockNum"), ("core", "cores")):
+        if any(True for _ in result.uses):
+            result.replace_all_uses_with(low.fact(name, name_of(result) or called))
 
 
 # -- workspace --------------------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ def workspace(low: Lowering, op: ir.Operation) -> None:
         if not bytes_:
             continue
         if count == "cores":
-            number = b.build(ASCENDC.classes["BlockNum"], results=[b.index_type], name="cores").value
+            number = low.fact("BlockNum", "cores")
         else:
             number = _tiling(low, "rows")
         part = b.op(arith.muli, number, b.index(bytes_))

@@ -49,6 +49,7 @@ class Lowering:
         self.inserted: set[ir.Value] = set()  # tiles that are made in their place in another one
         self.ramps: dict[tuple[ir.Block, int], ir.Value] = {}  # of i32, the first one of a length in a block
         self.places: dict[ir.Operation, object] = {}  # of the workspaces
+        self.facts: dict[tuple[str, ...], ir.Value] = {}  # of the launch, in the order in which the kernel reads them
 
     def function(self, kernel: ir.OpView) -> None:
         self.kernel = kernel.operation
@@ -106,6 +107,17 @@ class Lowering:
         op = self.b.build(ASCENDC.classes[name], *operands, results=results, **attributes)
         self.made.append(op.operation)
         return op
+
+    def fact(self, name: str, result: str, **attributes: str) -> ir.Value:
+        """What an op of `ascendc` says of the launch: read once, at the kernel's start."""
+        key = (name, *attributes.values())
+        if key not in self.facts:
+            entry = self.kernel.regions[0].blocks[0]
+            last = next(reversed(self.facts.values()), None)
+            with ir.InsertionPoint.at_block_begin(entry) if last is None else ir.InsertionPoint.after(last.owner):
+                cls = ASCENDC.classes[name]
+                self.facts[key] = self.b.build(cls, results=[self.b.index_type], name=result, **attributes).value
+        return self.facts[key]
 
     def buffer(self, length: int, element: ir.Type, hint: str) -> ir.Value:
         """A new buffer."""

@@ -30,7 +30,8 @@
 // CHECK-NEXT:         // model.py:9
 // CHECK-NEXT:         Muls(xLocal, xLocal, 0.5f, kTile);
 // CHECK-NEXT:         PipeBarrier<PIPE_V>();
-// CHECK-NEXT:         CompareScalar(maskLocal, xLocal, 0.1f, CMPMODE::GE, kTile);
+// The name of CANN 9, with which 950 came.
+// CHECK-NEXT:         Compares(maskLocal, xLocal, 0.1f, CMPMODE::GE, kTile);
 // CHECK:              CopyOut(outGm[offset], xLocal, kTile);
 // CHECK-NEXT:     }
 // CHECK-NEXT:     PipeBarrier<PIPE_ALL>();

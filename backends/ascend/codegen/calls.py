@@ -230,7 +230,7 @@ def shift(out: Emitter, op: ir.Operation) -> None:
 
 @prints("compare", "compare_scalar")
 def comparison(out: Emitter, op: ir.Operation) -> None:
-    api = "Compare" if op.name == "ascendc.compare" else "CompareScalar"
+    api = "Compare" if op.name == "ascendc.compare" else out.api("CompareScalar")
     dst, a, b = op.operands
     mode = op.attributes["mode"].value
     out.put(f"{api}({out.text(dst)}, {out.text(a)}, {scalar_of(out, b)}, CMPMODE::{mode}, {out.length(op.operands[1])});")
