@@ -116,7 +116,7 @@ class LowerToTile:
                 except Unsupported:
                     failed = True
                     continue
-                _pass_buffers(module, name)
+                pass_buffers(module, name)
         if failed:
             raise PassFailure
 
@@ -212,7 +212,7 @@ def _build(lowering: Lowering, op: ir.OpView, site: Site) -> None:
         raise Unsupported from error
 
 
-def _pass_buffers(module: ir.Operation, kernel: str) -> None:
+def pass_buffers(module: ir.Operation, kernel: str) -> None:
     """Makes every call of a lowered kernel pass global memory."""
     calls: list[func.CallOp] = []
 

@@ -340,7 +340,7 @@ def run_pipeline(
     """
     if isinstance(pipeline, str):
         pipeline = Pipeline.parse(pipeline)
-    result = _copy(module)
+    result = copy_of(module)
     weakref.finalize(result, id, module).atexit = False  # holds `module` for as long as `result` lives
     run = _Run(verify_each, print_after_all, timing or Timing(), remarks or Remarks())
     with result.context:
@@ -355,12 +355,13 @@ def reproducer(module: ir.Module, pipeline: str | Pipeline, error: PipelineError
     return "\n".join(head) + "\n\n" + module.operation.get_asm(enable_debug_info=True)
 
 
-def _copy(module: ir.Module) -> ir.Module:
+def copy_of(module: ir.Module, keep: Callable[[ir.OpView], bool] = lambda op: True) -> ir.Module:
+    """A copy of a module, of the ops in it that are to be kept."""
     source = module.operation
     copy = ir.Module.create(source.location)
     for name in source.attributes:
         copy.operation.attributes[name] = source.attributes[name]
-    for op in module.body.operations:
+    for op in filter(keep, module.body.operations):
         copy.body.append(op.operation.clone(ip=False))
     return copy
 

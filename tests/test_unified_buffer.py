@@ -55,3 +55,25 @@ def test_the_error_tells_what_does_not_fit(compiled):
     sizes = [int(size) for size in re.findall(rf"{place}\d+: note: '\w+' takes (\d+) bytes and is live here", text)]
     assert int(budget) < sum(sizes) <= int(needed)
     assert lines[1].strip() in text
+
+
+def test_what_one_kernel_has_no_room_for_is_nothing_to_another():
+    """Row-wise work with too many values for its first size of tiles, beside a gating that has room for its own."""
+    scores, wide = SPECS[0], jax.ShapeDtypeStruct((4, 32000), jnp.float32)
+
+    def gating(scores):
+        def model(scores):
+            return ja.moe_gating_top_k(scores, 8, norm_type=1)[:2]
+
+        return ja.compile(model, scores)
+
+    def both(scores, wide):
+        def model(scores, wide):
+            return jax.nn.softmax(wide, axis=-1), ja.moe_gating_top_k(scores, 8, norm_type=1)[:2]
+
+        return ja.compile(model, scores, wide)
+
+    alone, beside = gating(scores), both(scores, wide)
+    assert "allocate-ub: missed: size of tiles number 1 of" in beside.explain()
+    texts = [re.sub(r"//.*", "", next(k.source for k in p.kernels if "gating" in k.name)) for p in (alone, beside)]
+    assert texts[0] == texts[1]

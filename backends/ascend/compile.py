@@ -11,9 +11,9 @@ from mlir import ir
 
 from jascend.passes import cost
 from jascend.passes.diagnostics import Diagnostic, Remark, Remarks, collect, render
-from jascend.passes.lower_to_tile import FILL, KERNEL, candidates
+from jascend.passes.lower_to_tile import FILL, KERNEL, candidates, pass_buffers
 from jascend.passes.lowerings.site import ROWS_OF
-from jascend.passes.pipeline import PipelineError, run_pipeline
+from jascend.passes.pipeline import PipelineError, copy_of, run_pipeline
 from jascend.passes.registry import find_pass
 
 from .codegen import kernel as emitter
@@ -179,7 +179,7 @@ def compile_module(
     with collect(module.context) as problems:
         try:
             for op in module.body.operations:
-                if KERNEL in op.operation.attributes:
+                if _is_kernel(op):
                     kernel_name = op.operation.attributes["sym_name"].value
                     outlined = _function(fused, kernel_name).operation
                     compiled.kernels.append(_kernel(op.operation, outlined, launches[kernel_name], target))
@@ -191,16 +191,33 @@ def compile_module(
 
 
 def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str]) -> ir.Module:
-    """Down to Ascend C, with the first sizes of tiles whose buffers fit. What did not is told."""
-    kernels = [op.operation for op in module.body.operations if KERNEL in op.operation.attributes]
-    last = max((len(candidates(kernel)) for kernel in kernels), default=1) - 1
-    tried = []
+    """Down to Ascend C, kernel by kernel: what one of them has no room for is nothing to the others."""
+    names = [op.operation.attributes["sym_name"].value for op in module.body.operations if _is_kernel(op)]
+    lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes) for name in names]
+    for stage in _kernel_stages(target.name, 0, ()):
+        whole = copy_of(module)
+        for name, stages in zip(names, lowered):
+            old = _function(whole, name).operation
+            with ir.InsertionPoint(old):
+                _function(stages[stage], name).operation.clone()
+            old.erase()
+            with whole.operation.location:
+                pass_buffers(whole.operation, name)
+        compiled.stages[stage] = str(whole)
+    return whole
+
+
+def _lower_kernel(
+    module: ir.Module, name: str, target: Target, remarks: Remarks, plugin_passes: Sequence[str]
+) -> dict[str, ir.Module]:
+    """One kernel after each stage, with the first size of tiles whose buffers fit. What did not is told."""
+    kernel = copy_of(module, lambda op: op.operation.attributes["sym_name"].value == name)
+    last = len(candidates(_function(kernel, name).operation)) - 1
     for candidate in range(last + 1):
-        remarks, stages = Remarks(), {}
+        of_candidate, stages, lowered = Remarks(), {}, kernel
         try:
-            lowered = module
             for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes).items():
-                lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=remarks)
+                lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=of_candidate)
         except PipelineError as error:
             if error.pass_name != "allocate-ub":
                 raise
@@ -210,12 +227,15 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin
                 told = replace(first, notes=(note, *first.notes))
                 raise PipelineError(error.pass_name, [told, *error.diagnostics[1:]]) from error
             what = f"size of tiles number {candidate + 1} of {last + 1}: {first.message}"
-            tried.append(Remark("allocate-ub", "missed", what, first.position, detail=candidate > 0))
+            remarks.records.append(Remark("allocate-ub", "missed", what, first.position, detail=candidate > 0))
         else:
-            compiled.stages |= {stage: str(module) for stage, module in stages.items()}
-            compiled.remarks.records += [*tried, *remarks.records]
-            return lowered
+            remarks.records += of_candidate.records
+            return stages
     raise AssertionError("the last candidate returns or raises")
+
+
+def _is_kernel(op: ir.OpView) -> bool:
+    return KERNEL in op.operation.attributes
 
 
 def _kernel(op: ir.Operation, outlined: ir.Operation, launch: Launch, target: Target) -> Kernel:
