@@ -1,6 +1,7 @@
 """The operator that filters and samples at once: kernels on the twin, with the checker on, against its parts in JAX."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -100,6 +101,24 @@ def test_rows_of_many_chunks(directory, dtype):
     p = np.array([0.9, 0.8], np.float32).astype(logits.dtype)
     q = rng.exponential(1, logits.shape).astype(np.float32)
     check(directory, logits, q, p, np.array([50, 4000], np.int32), index="i64")
+
+
+@pytest.mark.long
+def test_chunks_longer_than_what_a_filter_writes_at_a_time(directory):
+    rng = np.random.default_rng(11)
+    logits = (np.round(rng.normal(0, 3, (8, 128256)) * 4) / 4).astype(np.float32)  # ties in every cut
+    p, k = np.linspace(0.3, 1, 8, dtype=np.float32), np.array([0, 5, 128, 129, 3000, 60000, 0, 1], np.int32)
+    check(directory, logits, rng.exponential(1, logits.shape).astype(np.float32), p, k)
+
+
+@pytest.mark.parametrize("shape", [(8, 128256), (16, 128256)])
+def test_parts_of_long_rows_are_lowered(directory, shape):
+    """Parts that do not stay in the unified buffer, in chunks longer than those of a filter that writes."""
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(text(*shape, "f32", True, True, "0.0", "i32"))
+        told = compile_module(module, TARGETS["ascend910b"], name="t").remarks.records
+    (chunk,) = [int(found[1]) for remark in told if (found := re.search(r"in chunks of (\d+);", remark.text))]
+    assert chunk > 6144
 
 
 def test_top_p_alone_and_an_eps(directory):

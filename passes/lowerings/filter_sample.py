@@ -84,7 +84,8 @@ class _FilterSample(Filter):
         return self.op.k is not None and not self.plan.short
 
     def ramp_lanes(self) -> int:
-        return max(super().ramp_lanes(), SMALL.gathered) if self.lists_leading else super().ramp_lanes()
+        of_part = self.plan.chunk if self.plan.parts > 1 else 0  # whose choice is made chunk by chunk
+        return max(super().ramp_lanes(), of_part, SMALL.gathered if self.lists_leading else 0)
 
     def prepare(self) -> None:
         self.draws = None if self.op.key is None else Draws(self.t, self.op, self.vocabulary)
