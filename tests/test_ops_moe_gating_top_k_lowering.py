@@ -1,15 +1,13 @@
 """Gating: what it lowers to, export, 64-bit mode, several devices."""
 
-import os
 import re
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
+from processes import FOUR_DEVICES, run
 
 import jascend as ja
 
@@ -138,11 +136,6 @@ def test_exported_without_out():
     np.testing.assert_array_equal(got.expert_idx, [[0, 1]] * 3)
 
 
-def run(code, **env):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
-    assert result.returncode == 0, result.stderr
-
-
 def test_with_64_bit_types():
     run(
         """
@@ -208,5 +201,5 @@ by_column = put(x, None, "batch")
 gate, operands = gates["groups"]
 jax.tree.map(np.testing.assert_array_equal, jax.jit(gate)(by_column, bias), gate(*operands))
 """,
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+        **FOUR_DEVICES,
     )

@@ -1,9 +1,5 @@
 """MoE routing under JAX's transformations, and what it lowers to."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -11,6 +7,7 @@ import numpy as np
 import pytest
 import routing_oracle as oracle
 from jax import export
+from processes import FOUR_DEVICES, run
 from test_ops_moe_init_routing import check
 
 import jascend as ja
@@ -189,10 +186,7 @@ for mode in (3, 6, 9, 12, 13):
     got = ja.moe_init_routing(x.astype(jnp.bfloat16), expert_idx, expert_num=4, quant_mode=mode)
     assert got.expanded_x.shape == (6, 4)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "JAX_ENABLE_X64": "1"}
-    )
-    assert result.returncode == 0, result.stderr
+    run(code, JAX_ENABLE_X64="1")
 
 
 def test_sharded_tokens_give_the_global_result():
@@ -212,9 +206,7 @@ parts = [f(x[i : i + 2], expert_idx[i : i + 2]) for i in range(0, 8, 2)]
 np.testing.assert_array_equal(local.expanded_x, np.concatenate([part.expanded_x for part in parts]))
 np.testing.assert_array_equal(local.expanded_row_idx, np.concatenate([part.expanded_row_idx for part in parts]))
 """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **flags})
-    assert result.returncode == 0, result.stderr
+    run(code, **FOUR_DEVICES)
 
 
 # -- the platform `ascend` ------------------------------------------------------------------------------------------

@@ -1,16 +1,7 @@
 """What needs a Python of its own: import behaviour, 64-bit mode, several devices."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-
-
-def run(code, **env):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
-    assert result.returncode == 0, result.stderr
-    return result
+from processes import FOUR_DEVICES, run
 
 
 @pytest.mark.parametrize(
@@ -97,5 +88,5 @@ for form in (ja.apply_top_k_top_p, from_sorted):
 by_column = put(None, "batch")(x), p, k
 np.testing.assert_array_equal(jax.jit(ja.apply_top_k_top_p)(*by_column), expected)
 """,
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+        **FOUR_DEVICES,
     )

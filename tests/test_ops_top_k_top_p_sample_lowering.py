@@ -1,14 +1,11 @@
 """What the sampler lowers to, exported programs, 64-bit mode, several devices."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
+from processes import FOUR_DEVICES, run
 
 import jascend as ja
 
@@ -106,13 +103,8 @@ def test_exported_with_symbolic_sizes(sizes, name):
             np.testing.assert_array_equal(got, expected)
 
 
-def run_python(code, **env):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
-    assert result.returncode == 0, result.stderr
-
-
 def test_with_64_bit_types():
-    run_python(
+    run(
         """
 import numpy as np, jax, pytest, jascend as ja
 assert jax.config.jax_enable_x64
@@ -145,7 +137,7 @@ assert "tensor<3xf32>) -> tensor<3xi64>" in text
 
 def test_batches_over_several_devices_stay_local():
     """No row leaves its device. (What is reduced over devices is one bit: whether any row needs the longer way.)"""
-    run_python(
+    run(
         """
 import functools, re, numpy as np, jax, jascend as ja
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
@@ -188,5 +180,5 @@ assert result.logits_select_idx.sharding.spec == P("batch")
 assert result.logits_top_kp_select.sharding.spec == P("batch", None)
 same(jax.tree.map(np.asarray, result), index(x, k, p, q))
 """,
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+        **FOUR_DEVICES,
     )

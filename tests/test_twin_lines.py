@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from test_ops_processes import run
+from processes import FOUR_DEVICES, run
 from test_twin import PROLOGUE, cache, entry  # noqa: F401  (cache is a fixture)
 
 import jascend as ja
@@ -188,7 +188,7 @@ with ja.lowering("twin"):
     np.testing.assert_array_equal(mapped(x, p, k), expected)
     np.testing.assert_array_equal(jax.jit(function)(x, p, k), expected)  # one device
 """,
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+        **FOUR_DEVICES,
     )
 
 
