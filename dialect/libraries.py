@@ -31,11 +31,12 @@ class LibraryOperator:
       rule: `rule(operands, dims) -> result`, with matrices the way they are multiplied; raises VerifyError.
       parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "x0", "x1", ... for an operand, "out",
         "[x0]" for a list of one tensor, "[x]" for one of all operands, "dim" and "dims" for the attribute, "{1}" for a list
-        of its second number, "dtype" for that of the result, anything else as it is.
+        of its second number, "scalar" for an `aclScalar` of it, "dtype" for that of the result, anything else as it is.
       flops: `flops(operands, result) -> number`; 0 where time is that of memory.
       matrices: the operands whose last two dimensions may be transposed.
       index: the operand of indices or sizes that the library takes as int64.
       zeroed: whether the result may be left unwritten in part, and is to be 0 there.
+      products: whose libraries have it; those of all, where there are none.
     """
 
     name: str
@@ -49,6 +50,7 @@ class LibraryOperator:
     matrices: tuple[int, ...] = ()
     index: int | None = None
     zeroed: bool = False
+    products: tuple[str, ...] = ()
 
     def result(self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = ()) -> Shaped:
         """The result's shape and dtype. Raises VerifyError where the operator does not take such operands."""
@@ -145,11 +147,21 @@ def _reduction(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shape
     return rule
 
 
-def _cumsum(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+def _running(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]:
+    def rule(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+        (x,) = operands
+        _check(x.dtype in (*FLOATS, "int32"), f"{name} is called for floats and int32, got {x}")
+        _one_dim(name, dims, x)
+        return x
+
+    return rule
+
+
+def _product_along(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     (x,) = operands
-    _check(x.dtype in (*FLOATS, "int32"), f"aclnnCumsum is called for floats and int32, got {x}")
-    _one_dim("aclnnCumsum", dims, x)
-    return x
+    _check(x.dtype in ("float32", "float16", "int32"), f"aclnnProdDim is called for float32, float16 and int32, got {x}")
+    (dim,) = _one_dim("aclnnProdDim", dims, x)
+    return x._replace(shape=(*x.shape[:dim], *x.shape[dim + 1 :]))
 
 
 def _flip(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
@@ -183,16 +195,18 @@ def _slice(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     return x._replace(shape=(*x.shape[:dim], -(-(end - start) // step), *x.shape[dim + 1 :]))
 
 
-def _gather(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
-    x, index = operands
-    name = "aclnnGather"
+def _scatter_add(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    x, index, source = operands
+    name = "aclnnScatterAdd"
     (dim,) = _one_dim(name, dims, x)
-    fits = len(index.shape) == len(x.shape) and all(
-        i == dim or not (isinstance(a, int) and isinstance(b, int)) or a <= b
-        for i, (a, b) in enumerate(zip(index.shape, x.shape))
+    _check(x.dtype in (*FLOATS, "int32"), f"{name} is called for floats and int32, got {x}")
+    places = index.dtype in ("int32", "int64") and index.shape == source.shape
+    _check(places, f"{name} takes an int32 or int64 for each element of {source}, got {index}")
+    others = len(x.shape) == len(source.shape) and all(
+        i == dim or same_size(a, b) for i, (a, b) in enumerate(zip(x.shape, source.shape))
     )
-    _check(fits and index.dtype in ("int32", "int64"), f"{name} takes an int32 or int64 of the rank of {x}, got {index}")
-    return x._replace(shape=index.shape)
+    _check(others and source.dtype == x.dtype, f"{name} takes a source that differs from {x} along {dim} only, got {source}")
+    return x
 
 
 def _index_copy(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
@@ -210,11 +224,14 @@ def _index_copy(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
 def _quant_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     a, b, scale = operands
     name = "aclnnQuantMatmulV4"
-    _check(len(a.shape) == len(b.shape) == 2, f"{name} is called for matrices, got {_show(operands)}")
+    ranks = 2 <= len(a.shape) == len(b.shape) <= 6 and all(map(same_size, a.shape[:-2], b.shape[:-2]))
+    _check(ranks, f"{name} is called for matrices, or batches of them of one size, got {_show(operands)}")
     _check(a.dtype == b.dtype == "int8", f"{name} is called for int8, got {_show(operands)}")
-    _check(same_size(a.shape[1], b.shape[0]), f"{name} takes matrices that fit each other, got {_show(operands)}")
+    _check(same_size(a.shape[-1], b.shape[-2]), f"{name} takes matrices that fit each other, got {_show(operands)}")
+    narrow = all(not isinstance(x.shape[-1], int) or x.shape[-1] <= 65535 for x in (a, b))
+    _check(narrow, f"{name} takes rows of at most 65535 elements, got {_show(operands)}")
     _check(scale == Shaped((1,), "float32"), f"{name} is called with one float32 as scale, got {scale}")
-    return Shaped((a.shape[0], b.shape[1]), "int32")
+    return Shaped((*a.shape[:-1], b.shape[-1]), "int32")
 
 
 def _some_dims(name: str, dims: tuple[int, ...], x: Shaped) -> None:
@@ -290,7 +307,16 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnCumsum", "Running sums along a dimension.",
-            "aclnn_cumsum.h", f"{_PAGES}/ops-math/aclnnCumsum.md", 1, _cumsum, ("x0", "dim", "dtype", "out"),
+            "aclnn_cumsum.h", f"{_PAGES}/ops-math/aclnnCumsum.md", 1, _running("aclnnCumsum"), ("x0", "dim", "dtype", "out"),
+        ),
+        LibraryOperator(
+            "aclnnCumprod", "Running products along a dimension.",
+            "aclnn_cumprod.h", f"{_PAGES}/ops-math/aclnnCumprod&aclnnInplaceCumprod.md", 1, _running("aclnnCumprod"),
+            ("x0", "scalar", "dtype", "out"), products=("ascend910b", "ascend910_93"),
+        ),
+        LibraryOperator(
+            "aclnnProdDim", "Products along a dimension.",
+            "aclnn_prod.h", f"{_PAGES}/ops-math/aclnnProdDim.md", 1, _product_along, ("x0", "dim", "false", "dtype", "out"),
         ),
         LibraryOperator(
             "aclnnFlip", "Some of the dimensions from end to start.",
@@ -305,8 +331,8 @@ LIBRARY: dict[str, LibraryOperator] = {
             "aclnn_slice_v2.h", f"{_PAGES}/ops-math/aclnnSliceV2.md", 1, _slice, ("x0", "{1}", "{2}", "{0}", "{3}", "out"),
         ),
         LibraryOperator(
-            "aclnnGather", "Along a dimension, the elements that an index of the result's shape names.",
-            "aclnn_gather.h", f"{_PAGES}/ops-nn/aclnnGather.md", 2, _gather, ("x0", "dim", "x1", "out"),
+            "aclnnScatterAdd", "A tensor with elements added where an index along a dimension says, one for each.",
+            "aclnn_scatter_add.h", f"{_PAGES}/ops-nn/aclnnScatterAdd.md", 3, _scatter_add, ("x0", "dim", "x1", "x2", "out"),
         ),
         LibraryOperator(
             "aclnnIndexCopy", "A tensor with the slices that a list of positions names replaced by others.",

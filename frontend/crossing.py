@@ -19,7 +19,7 @@ from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
 
 import jascend.dialect
-import jascend.libraries  # noqa: F401  its lowering rules
+import jascend.indexing  # noqa: F401  its lowering rules, and those of jascend.libraries
 from jascend import batch as batches
 from jascend.constants import bind_constants
 from jascend.keys import OfWords, words

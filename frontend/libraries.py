@@ -1,8 +1,8 @@
-"""What a graph leaves to CANN's libraries: matrix products, gathers, updates of slices, transpositions, running sums.
+"""What a graph leaves to CANN's libraries: matrix products, transpositions, concatenations, running sums.
 
 On the platform `ascend`, these primitives of JAX become `ascend.library_call`s, with reshapes around them that move
-nothing. What fits no operator of the libraries stays an op that `import` reports, with the reason. On the twin a call is
-run by JAX, on the host.
+nothing; gathers and scatters, too (`indexing.py`). What fits no operator of the libraries stays an op that `import` reports,
+with the reason. On the twin a call is run by JAX, on the host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from jascend.dialect.libraries import LIBRARY, library_call
 from jascend.dialect.rules import Shaped
-from jascend.platform import PLATFORM, ascend_op, refused_op
+from jascend.platform import PLATFORM, ascend_op, product, refused_op
 
 
 class NoLibraryOperator(Exception):
@@ -47,7 +47,11 @@ library_call_p.def_abstract_eval(_abstract_eval)
 mlir.register_lowering(library_call_p, _lower_call, platform=PLATFORM)
 
 
-def _call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = ()):
+def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = ()):
+    """A call of an operator of the libraries. Raises NoLibraryOperator where the product's do not have it."""
+    products = LIBRARY[callee].products
+    if products and product() not in (None, *products):
+        raise NoLibraryOperator(f"the libraries of {product()} have no {callee}")
     return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed))
 
 
@@ -70,20 +74,19 @@ def _dot_general(a, b, *, dimension_numbers, preferred_element_type, **_):
     transposed = (int(a_turned), int(b_turned))
     transposed = transposed if any(transposed) else ()
     if batch:
-        out = _call("aclnnBatchMatMul", a, b, transposed=transposed)
+        out = call("aclnnBatchMatMul", a, b, transposed=transposed)
     else:
-        out = _call("aclnnMatmul", a[0], b[0], transposed=transposed)
+        out = call("aclnnMatmul", a[0], b[0], transposed=transposed)
     return out.reshape(*batch, *a_free, *b_free)
 
 
 def _product_of_bytes(a, b, dimension_numbers):
     (a_contracted, b_contracted), (a_batch, b_batch) = dimension_numbers
-    if a_batch:
-        raise NoLibraryOperator("products of many matrices of int8; aclnnQuantMatmulV4 is called for one")
-    a, a_turned, _, a_free = _as_matrix(a, a_batch, a_contracted, first=False)
+    a, a_turned, batch, a_free = _as_matrix(a, a_batch, a_contracted, first=False)
     b, b_turned, _, b_free = _as_matrix(b, b_batch, b_contracted, first=True)
-    a, b = (jnp.swapaxes(x[0], 0, 1) if turned else x[0] for x, turned in ((a, a_turned), (b, b_turned)))
-    return _call("aclnnQuantMatmulV4", a, b, jnp.ones(1)).reshape(*a_free, *b_free)
+    a, b = (jnp.swapaxes(x, 1, 2) if turned else x for x, turned in ((a, a_turned), (b, b_turned)))
+    a, b = (a, b) if batch else (a[0], b[0])
+    return call("aclnnQuantMatmulV4", a, b, jnp.ones(1)).reshape(*batch, *a_free, *b_free)
 
 
 def _as_matrix(x, batch: Sequence[int], contracted: Sequence[int], first: bool):
@@ -93,14 +96,14 @@ def _as_matrix(x, batch: Sequence[int], contracted: Sequence[int], first: bool):
     batch_sizes, free_sizes, contracted_sizes = ([x.shape[d] for d in dims] for dims in (batch, free, contracted))
     orders = [(*batch, *contracted, *free), (*batch, *free, *contracted)]
     upright = orders[0 if first else 1]
-    turned = not _stays(x, upright) and _stays(x, orders[1 if first else 0])
+    turned = not stays(x, upright) and stays(x, orders[1 if first else 0])
     if not turned:
         x = _transpose(x, permutation=upright)
     matrix = (contracted_sizes, free_sizes) if first != turned else (free_sizes, contracted_sizes)
     return x.reshape(math.prod(batch_sizes), *map(math.prod, matrix)), turned, batch_sizes, free_sizes
 
 
-def _stays(x, permutation: Sequence[int]) -> bool:
+def stays(x, permutation: Sequence[int]) -> bool:
     """Whether a permutation of dimensions moves nothing."""
     moved = [dim for dim in permutation if x.shape[dim] != 1]
     return moved == sorted(moved)
@@ -116,130 +119,53 @@ def _ragged_dot(x, weight, sizes, *, ragged_dot_dimension_numbers, preferred_ele
         raise NoLibraryOperator("a ragged product with group_offset")
     if x.dtype != weight.dtype:
         raise NoLibraryOperator(f"a ragged product of {x.dtype} and {weight.dtype}; aclnnGroupedMatmulV4 takes one dtype")
-    out = _call("aclnnGroupedMatmulV4", x, weight, sizes)
+    out = call("aclnnGroupedMatmulV4", x, weight, sizes)
     dtype = jnp.dtype(preferred_element_type or jnp.result_type(x, weight))
     if out.dtype != dtype:
         raise NoLibraryOperator(f"a ragged product of {x.dtype} as {dtype}; aclnnGroupedMatmulV4 gives {out.dtype}")
     return out
 
 
-def _gather(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
-    numbers = dimension_numbers
-    if indices.dtype != jnp.int32:
-        raise NoLibraryOperator(f"a gather by {indices.dtype}; kernels compute with int32")
-    if len(numbers.start_index_map) != 1:
-        raise NoLibraryOperator("a gather along several dimensions; aclnnIndexSelect and aclnnGather take one")
-    (dim,) = numbers.start_index_map
-    whole = tuple(1 if i == dim or i in numbers.operand_batching_dims else size for i, size in enumerate(x.shape))
-    if tuple(slice_sizes) != whole or tuple(numbers.collapsed_slice_dims) != (dim,):
-        raise NoLibraryOperator("a gather of other than whole slices along one dimension; aclnnIndexSelect takes those")
-    mode, last = lax.GatherScatterMode.from_any(mode), x.shape[dim] - 1
-    wanted = positions = indices.reshape(indices.shape[:-1])
-    if mode != lax.GatherScatterMode.PROMISE_IN_BOUNDS:
-        positions = jnp.clip(positions, 0, last)
-    if numbers.operand_batching_dims:
-        out, inside = _gather_in_batches(x, positions, wanted == positions, numbers, dim)
-    else:
-        # The dimensions in front of the gathered one stay in front of those of the indices.
-        after = range(dim + positions.ndim, x.ndim + positions.ndim - 1)
-        if tuple(numbers.offset_dims) != (*range(dim), *after):
-            raise NoLibraryOperator("a gather that moves dimensions; aclnnIndexSelect leaves them in order")
-        out = _call("aclnnIndexSelect", x, positions.reshape(-1), dims=(dim,))
-        inside = (wanted == positions).reshape((-1, *(1,) * (x.ndim - 1 - dim)))
-    if mode == lax.GatherScatterMode.FILL_OR_DROP:
-        if not jnp.issubdtype(x.dtype, jnp.floating) and x.dtype != jnp.int32:
-            raise NoLibraryOperator(f"a gather of {x.dtype} that fills in what is out of bounds")
-        if fill_value is None:
-            fill_value = jnp.nan if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-        out = jnp.where(inside, out, jnp.asarray(fill_value, x.dtype))
-    return out if numbers.operand_batching_dims else out.reshape(*x.shape[:dim], *positions.shape, *x.shape[dim + 1 :])
-
-
-def _gather_in_batches(x, positions, inside, numbers, dim: int):
-    """As `jnp.take_along_axis`: each batch has positions of its own."""
-    others = [i for i in range(x.ndim) if i != dim and i not in numbers.operand_batching_dims]
-    rank = positions.ndim + len(others)
-    if tuple(numbers.operand_batching_dims) != tuple(sorted(numbers.operand_batching_dims)) or rank != x.ndim:
-        raise NoLibraryOperator("a gather in batches of other than one dimension; aclnnGather takes that")
-    own = [i for i in range(rank) if i not in numbers.offset_dims]  # the result's dimensions that those of the indices are
-    batches = [own[i] for i in numbers.start_indices_batching_dims]
-    if batches != list(numbers.operand_batching_dims) or own != sorted([*batches, dim]):
-        raise NoLibraryOperator("a gather that moves dimensions; aclnnGather leaves them in order")
-    shape = [positions.shape[own.index(i)] if i in own else x.shape[i] for i in range(rank)]
-    spread = lax.broadcast_in_dim(positions, shape, own)
-    return _call("aclnnGather", x, spread, dims=(dim,)), lax.broadcast_in_dim(inside, shape, own)
-
-
-def _dynamic_slice(x, *starts, slice_sizes):
-    dim = _partial_dimension("a dynamic slice", x.shape, slice_sizes)
-    if dim is None:
-        return x
-    return _call("aclnnIndexSelect", x, _run_of(starts[dim], slice_sizes[dim], x.shape[dim]), dims=(dim,))
-
-
-def _dynamic_update_slice(x, update, *starts):
-    dim = _partial_dimension("a dynamic update", x.shape, update.shape)
-    if dim is None:
-        return update
-    return _call("aclnnIndexCopy", x, _run_of(starts[dim], update.shape[dim], x.shape[dim]), update, dims=(dim,))
-
-
-def _partial_dimension(what: str, shape: Sequence[int], sizes: Sequence[int]) -> int | None:
-    partial = [dim for dim, (size, part) in enumerate(zip(shape, sizes)) if size != part]
-    if len(partial) > 1:
-        raise NoLibraryOperator(f"{what} of {list(sizes)} in {list(shape)}; the libraries take a part of one dimension")
-    return partial[0] if partial else None
-
-
-def _run_of(start, length: int, size: int):
-    """So many positions from one on that is moved until they are all inside."""
-    first = jnp.clip(start.astype(jnp.int32), 0, size - length)
-    return first.reshape(1) if length == 1 else first + lax.iota(jnp.int32, length)
-
-
-def _scatter(x, indices, updates, *, dimension_numbers, mode, update_jaxpr=None, **_):
-    numbers = dimension_numbers
-    if numbers.operand_batching_dims or len(numbers.scatter_dims_to_operand_dims) != 1:
-        raise NoLibraryOperator("a scatter along several dimensions; aclnnIndexCopy takes one")
-    (dim,) = numbers.scatter_dims_to_operand_dims
-    count = indices.ndim - 1
-    window = tuple(i for i in range(updates.ndim) if not dim <= i < dim + count)
-    if tuple(numbers.inserted_window_dims) != (dim,) or tuple(numbers.update_window_dims) != window:
-        raise NoLibraryOperator("a scatter of other than whole slices along one dimension; aclnnIndexCopy takes those")
-    if any(updates.shape[i if i < dim else i + count - 1] != x.shape[i] for i in range(x.ndim) if i != dim):
-        raise NoLibraryOperator("a scatter of parts of slices; aclnnIndexCopy takes whole ones")
-    if indices.dtype != jnp.int32:
-        raise NoLibraryOperator(f"a scatter by {indices.dtype}; kernels compute with int32")
-    positions = indices.reshape(-1)
-    match lax.GatherScatterMode.from_any(mode):
-        case lax.GatherScatterMode.CLIP:
-            positions = jnp.clip(positions, 0, x.shape[dim] - 1)
-        case lax.GatherScatterMode.FILL_OR_DROP:
-            raise NoLibraryOperator("a scatter that leaves out what is out of bounds, which aclnnIndexCopy does not: where "
-                                    "nothing is, `.at[...].set(..., mode='promise_in_bounds')`")  # fmt: skip
-    updates = updates.reshape(*x.shape[:dim], positions.shape[0], *x.shape[dim + 1 :])
-    return _call("aclnnIndexCopy", x, positions, updates, dims=(dim,))
-
-
 def _position(callee: str):
     def function(x, *, axes, index_dtype):
         if jnp.dtype(index_dtype) != jnp.int32 or len(axes) != 1:
             raise NoLibraryOperator(f"a position in {len(axes)} dimensions as {jnp.dtype(index_dtype)}")
-        return _call(callee, x, dims=axes)
+        return call(callee, x, dims=axes)
 
     return function
 
 
 def _cumsum(x, *, axis, reverse):
     if reverse:
-        return _call("aclnnFlip", _cumsum(_call("aclnnFlip", x, dims=(axis,)), axis=axis, reverse=False), dims=(axis,))
-    return _call("aclnnCumsum", x, dims=(axis,))
+        return call("aclnnFlip", _cumsum(call("aclnnFlip", x, dims=(axis,)), axis=axis, reverse=False), dims=(axis,))
+    return call("aclnnCumsum", x, dims=(axis,))
+
+
+def _cumprod(x, *, axis, reverse):
+    if reverse:
+        return call("aclnnFlip", _cumprod(call("aclnnFlip", x, dims=(axis,)), axis=axis, reverse=False), dims=(axis,))
+    return call("aclnnCumprod", x, dims=(axis,))
+
+
+def _running(what: str):
+    def refuse(*_, **__):
+        raise NoLibraryOperator(f"running {what}: kernels and libraries have running sums and products")
+
+    return refuse
+
+
+def _any(x, *, axes, **_):
+    return lax.reduce_max(x.astype(jnp.float32), axes) > 0
+
+
+def _all(x, *, axes, **_):
+    return lax.reduce_min(x.astype(jnp.float32), axes) > 0
 
 
 def _concatenate(*operands, dimension):
     while len(operands) > 1:
         first, *rest = operands
-        operands = [_call("aclnnCat", first, *rest[:2], dims=(dimension,)), *rest[2:]]
+        operands = [call("aclnnCat", first, *rest[:2], dims=(dimension,)), *rest[2:]]
     return operands[0]
 
 
@@ -261,7 +187,7 @@ def _pad(x, value, *, padding_config):
 
 
 def _reverse(x, *, dimensions):
-    return _call("aclnnFlip", x, dims=dimensions)
+    return call("aclnnFlip", x, dims=dimensions)
 
 
 def _slice(ctx, x, *, start_indices, limit_indices, strides):
@@ -271,7 +197,7 @@ def _slice(ctx, x, *, start_indices, limit_indices, strides):
     def in_steps(x):
         for dim, (start, limit, stride) in enumerate(zip(start_indices, limit_indices, strides)):
             if stride > 1:
-                x = _call("aclnnSliceV2", x, dims=(dim, start, limit, stride))
+                x = call("aclnnSliceV2", x, dims=(dim, start, limit, stride))
         plain = [stride == 1 for stride in strides]
         starts = [start if own else 0 for start, own in zip(start_indices, plain)]
         limits = [limit if own else size for limit, size, own in zip(limit_indices, x.shape, plain)]
@@ -283,12 +209,12 @@ def _slice(ctx, x, *, start_indices, limit_indices, strides):
 
 
 def _transpose(x, *, permutation):
-    if _stays(x, permutation):
+    if stays(x, permutation):
         return x.reshape([x.shape[dim] for dim in permutation])
-    return _call("aclnnPermute", x, dims=permutation)
+    return call("aclnnPermute", x, dims=permutation)
 
 
-def _register(primitive, function: Callable) -> None:
+def register(primitive, function: Callable) -> None:
     """Lowers a primitive on `ascend` to what `function` makes of it."""
 
     def rule(ctx, *operands, **params):
@@ -307,23 +233,24 @@ def _primitive_behind(function: Callable, *shapes: tuple):
 
 
 mlir.register_lowering(lax.slice_p, _slice, platform=PLATFORM)
-_register(lax.dot_general_p, _dot_general)
+register(lax.dot_general_p, _dot_general)
 _MATRIX = ((2, 2), jnp.float32)
-_register(_primitive_behind(lax.ragged_dot, _MATRIX, ((1, 2, 2), jnp.float32), ((1,), jnp.int32)), _ragged_dot)
+register(_primitive_behind(lax.ragged_dot, _MATRIX, ((1, 2, 2), jnp.float32), ((1,), jnp.int32)), _ragged_dot)
 _stack_p = _primitive_behind(lambda x, y: jnp.stack([x, y]), _MATRIX, _MATRIX)
 if _stack_p is not None:
-    _register(_stack_p, _stack)
-_register(lax.gather_p, _gather)
-_register(lax.dynamic_slice_p, _dynamic_slice)
-_register(lax.dynamic_update_slice_p, _dynamic_update_slice)
-_register(lax.scatter_p, _scatter)
-_register(lax.cumsum_p, _cumsum)
-_register(lax.concatenate_p, _concatenate)
-_register(lax.pad_p, _pad)
-_register(lax.rev_p, _reverse)
-_register(lax.argmax_p, _position("aclnnArgMax"))
-_register(lax.argmin_p, _position("aclnnArgMin"))
-_register(lax.transpose_p, _transpose)
+    register(_stack_p, _stack)
+register(lax.cumsum_p, _cumsum)
+register(lax.cumprod_p, _cumprod)
+for _primitive, _what in ((lax.cummax_p, "maxima"), (lax.cummin_p, "minima"), (lax.cumlogsumexp_p, "logsumexps")):
+    register(_primitive, _running(_what))
+register(lax.reduce_or_p, _any)
+register(lax.reduce_and_p, _all)
+register(lax.concatenate_p, _concatenate)
+register(lax.pad_p, _pad)
+register(lax.rev_p, _reverse)
+register(lax.argmax_p, _position("aclnnArgMax"))
+register(lax.argmin_p, _position("aclnnArgMin"))
+register(lax.transpose_p, _transpose)
 
 
 # -- on the host ------------------------------------------------------------------------------------------------------
@@ -342,6 +269,12 @@ def _grouped_on_the_host(x, weight, sizes, dims):
     return lax.ragged_dot(x, weight, sizes, preferred_element_type=dtype)
 
 
+def _added_on_the_host(x, index, source, dims):
+    places = [lax.broadcasted_iota(jnp.int32, index.shape, dim) for dim in range(x.ndim)]
+    places[dims[0]] = index
+    return x.at[tuple(places)].add(source)
+
+
 _ON_THE_HOST: dict[str, Callable] = {
     "aclnnMatmul": lambda a, b, dims: jnp.matmul(a, b),
     "aclnnBatchMatMul": lambda a, b, dims: jnp.matmul(a, b),
@@ -353,11 +286,13 @@ _ON_THE_HOST: dict[str, Callable] = {
     "aclnnAmax": lambda x, dims: jnp.max(x, axis=dims),
     "aclnnAmin": lambda x, dims: jnp.min(x, axis=dims),
     "aclnnCumsum": lambda x, dims: jnp.cumsum(x, axis=dims[0], dtype=x.dtype),
+    "aclnnCumprod": lambda x, dims: jnp.cumprod(x, axis=dims[0], dtype=x.dtype),
+    "aclnnProdDim": lambda x, dims: jnp.prod(x, axis=dims[0], dtype=x.dtype),
     "aclnnFlip": lambda x, dims: jnp.flip(x, dims),
     "aclnnCat": lambda *operands: jnp.concatenate(operands[:-1], axis=operands[-1][0]),
     "aclnnSliceV2": lambda x, dims: lax.slice_in_dim(x, dims[1], dims[2], dims[3], axis=dims[0]),
-    "aclnnGather": lambda x, index, dims: jnp.take_along_axis(x, index, axis=dims[0], mode="clip"),
     "aclnnIndexCopy": lambda x, index, source, dims: x.at[(slice(None),) * dims[0] + (index,)].set(source),
+    "aclnnScatterAdd": _added_on_the_host,
     "aclnnQuantMatmulV4": lambda a, b, scale, dims: jnp.matmul(a, b, preferred_element_type=jnp.int32),
     "aclnnPermute": lambda x, dims: jnp.transpose(x, dims),
 }

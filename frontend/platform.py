@@ -66,7 +66,12 @@ def register_ascend_lowering(primitive, describe, *, rank: int | None = 2, fold=
 
 def has_limits() -> bool:
     """Whether the limits of a product are kept here."""
-    return _product.get() is not None
+    return product() is not None
+
+
+def product() -> str | None:
+    """The product whose limits are kept here, if any."""
+    return _product.get()
 
 
 def check_limits(primitive, avals, params) -> None:

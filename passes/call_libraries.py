@@ -26,7 +26,7 @@ _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 _CALLEES = {
     "arith.addf": ("aclnnReduceSum", 0), "arith.maximumf": ("aclnnAmax", float("-inf")),
     "arith.minimumf": ("aclnnAmin", float("inf")), "arith.addi": ("aclnnReduceSum", 0), "arith.maxsi": ("aclnnAmax", _LEAST),
-    "arith.minsi": ("aclnnAmin", _MOST),
+    "arith.minsi": ("aclnnAmin", _MOST), "arith.mulf": ("aclnnProdDim", 1), "arith.muli": ("aclnnProdDim", 1),
 }  # fmt: skip
 _ELEMENTS = ("f32", "f16", "bf16", "i32")
 
@@ -58,11 +58,17 @@ def _call(op: ir.Operation) -> None:
     in_order = given == [position for position in taken if not reduces[position]]
     if not in_order or str(shape.element_type) not in _ELEMENTS or start_of(op.operands[1]) != neutral:
         return
+    one_by_one = callee == "aclnnProdDim"
+    if one_by_one and str(shape.element_type) == "bf16":
+        return
     with ir.InsertionPoint(op), op.location:
-        call = ASCEND.classes["LibraryCall"].build(
-            source, None, None, results=[result.type], callee=callee, dims=tuple(reduced), transposed=None
-        )
-    result.replace_all_uses_with(call.out)
+        for dims in [[dim] for dim in reversed(reduced)] if one_by_one else [reduced]:
+            kept = [size for dim, size in enumerate(ir.RankedTensorType(source.type).shape) if dim not in dims]
+            results = [ir.RankedTensorType.get(kept, shape.element_type)]
+            source = ASCEND.classes["LibraryCall"].build(
+                source, None, None, results=results, callee=callee, dims=tuple(dims), transposed=None
+            ).out  # fmt: skip
+    result.replace_all_uses_with(source)
     op.erase()
 
 

@@ -61,7 +61,7 @@ class Import:
 def label(op: ir.Operation) -> str:
     """What the user wrote, as far as it is known: the JAX primitive that JAX put into the location, else the op."""
     location = op.location
-    return location.name_str.rpartition("/")[2] if location.is_a_name() else op.name
+    return location.name_str.rpartition("/")[2].rstrip(":") if location.is_a_name() else op.name
 
 
 def _unsupported(block: ir.Block) -> list[tuple[ir.Operation, str]]:

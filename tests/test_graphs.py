@@ -73,15 +73,24 @@ CALLS = {
     "padded": (lambda x: jnp.pad(x, ((1, 2), (0, 0)), constant_values=7), [shape(4, 5)], ["aclnnCat"]),
     "every_other": (lambda x: (x[:, 1::2], x[::3, 2:5:2]), [shape(7, 9)], ["aclnnSliceV2"] * 3),
     "backwards": (lambda x: x[:, ::-1], [shape(4, 5)], ["aclnnFlip"]),
-    "one_each": (lambda x, i: jnp.take_along_axis(x, i[:, None], 1)[:, 0], [shape(4, 5), shape(4, dtype=INT)], ["aclnnGather"]),
+    "one_each": (lambda x, i: jnp.take_along_axis(x, i[:, None], 1)[:, 0], [shape(4, 5), shape(4, dtype=INT)], ["aclnnIndexSelect"]),
     "last_token": (lambda x, i: jnp.take_along_axis(x, i[:, None, None], 1), [shape(4, 5, 6), shape(4, dtype=INT)],
-                   ["aclnnGather"]),
+                   ["aclnnIndexSelect"]),
     "slots": (lambda x, i, y: x.at[i].set(y, mode="promise_in_bounds"),
               [shape(9, 2, 4), jax.ShapeDtypeStruct((1,), INT), shape(1, 2, 4)], ["aclnnIndexCopy"]),
     "update": (lambda x, y, i: jax.lax.dynamic_update_slice(x, y, (0, i[0], 0)),
                [shape(2, 9, 4), shape(2, 3, 4), shape(1, dtype=INT)], ["aclnnIndexCopy"]),
     "window": (lambda x, i: jax.lax.dynamic_slice(x, (0, i[0]), (2, 4)), [shape(2, 9), shape(1, dtype=INT)],
                ["aclnnIndexSelect"]),
+    "products": (lambda x, n: (jnp.prod(x, 1), n.prod(), jnp.cumprod(x, 1), jax.lax.cumprod(n, 0, reverse=True)),
+                 [shape(4, 5), shape(6, 2, dtype=INT)],
+                 ["aclnnProdDim"] * 3 + ["aclnnCumprod", "aclnnFlip", "aclnnCumprod", "aclnnFlip"]),
+    "added": (lambda x, i, y: x.at[i].add(y), [shape(9, 4), shape(5, dtype=INT), shape(5, 4)], ["aclnnScatterAdd"]),
+    "counted": (lambda n: jax.vmap(lambda row: jnp.bincount(row, length=4))(n), [shape(3, 7, dtype=INT)], ["aclnnScatterAdd"]),
+    "products_of_bytes": (lambda x, w: jnp.einsum("bmk,bnk->bmn", x, w, preferred_element_type=INT),
+                          [shape(3, 4, 8, dtype=jnp.int8), shape(3, 6, 8, dtype=jnp.int8)],
+                          ["aclnnPermute", "aclnnQuantMatmulV4"]),
+    "some_and_all": (lambda x: ((x > 1).any(-1), (x > 0).all(0), (x > 9).any()), [shape(4, 5)], ["aclnnAmin", "aclnnAmax"]),
     "product_of_bytes": (lambda x, w: jax.lax.dot(x, w, preferred_element_type=INT),
                          [shape(4, 8, dtype=jnp.int8), shape(8, 6, dtype=jnp.int8)], ["aclnnQuantMatmulV4"]),
 }  # fmt: skip
@@ -150,19 +159,23 @@ def test_a_large_product_is_bound_by_its_operations():
 def test_everything_unsupported_is_listed():
     def several(x, n):
         a = jax.lax.dot(n, n.T, preferred_element_type=INT)
-        b = x[n[:, 0], n[:, 1]], x.at[n[0]].set(1.0), x.at[n[:, 0], n[:, 1]].set(1.0), jax.lax.dynamic_slice(x, n[0, :2], (1, 1))
+        b = x.at[n[0]].max(1.0), x.astype(jnp.int8).at[n[0]].set(1), jax.lax.cummax(x)
         return a, b, jnp.sort(x), jax.lax.ragged_dot(x, x[None].astype(BF16), n[:1, 0])
 
     with pytest.raises(ja.errors.Unsupported) as caught:
         ja.compile(several, shape(8, 8), shape(8, 8, dtype=INT))
     text = str(caught.value)
     assert "unsupported operation 'dot_general': a product of int32 and int32" in text
-    assert "unsupported operation 'gather': a gather along several dimensions" in text
-    assert "a scatter that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
-    assert "unsupported operation 'scatter': a scatter along several dimensions" in text
-    assert "a dynamic slice of [1, 1] in [8, 8]; the libraries take a part of one dimension" in text
+    assert "unsupported operation 'scatter-max': the libraries replace slices and add to them, no more" in text
+    assert "a scatter of int8 that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
+    assert "unsupported operation 'cummax': running maxima: kernels and libraries have running sums and products" in text
     assert "unsupported operation 'ragged_dot_general': a ragged product of float32 and bfloat16" in text
     assert "unsupported operation 'sort'" in text
+
+
+def test_what_the_libraries_of_one_product_have():
+    with pytest.raises(ja.errors.Unsupported, match="'cumprod': the libraries of ascend950 have no aclnnCumprod"):
+        ja.compile(lambda x: jnp.cumprod(x, 1), shape(4, 8), target="ascend950")
 
 
 def test_a_decode_head():

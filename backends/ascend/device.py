@@ -178,6 +178,8 @@ class Device:
                 return ctypes.c_int64(step.dims[0])
             if token == "dims" or token.startswith("{"):
                 return self._integers(made, step.dims if token == "dims" else [step.dims[int(token[1:-1])]])
+            if token == "scalar":
+                return self._scalar(made, step.dims[0])
             if token == "dtype":
                 return ctypes.c_int(_CODES[DTYPES[step.type.dtype]])
             if token.startswith("["):
@@ -263,6 +265,14 @@ class Device:
         create.restype = ctypes.c_void_p
         handle = self._made("aclCreateIntArray", create(_int64s(numbers), ctypes.c_uint64(len(numbers))))
         made.callback(self._call, "aclDestroyIntArray", handle)
+        return handle
+
+    def _scalar(self, made: contextlib.ExitStack, number: int) -> ctypes.c_void_p:
+        create = self._function("aclCreateScalar")
+        create.restype = ctypes.c_void_p
+        value = ctypes.c_int32(number)
+        handle = self._made("aclCreateScalar", create(ctypes.byref(value), ctypes.c_int(_CODES["INT32"])))
+        made.callback(self._call, "aclDestroyScalar", handle)
         return handle
 
     # -- calls --------------------------------------------------------------------------------------------------

@@ -77,16 +77,33 @@ func.func @transposed_noop(%x: tensor<4x8x6xf32>) -> tensor<6x4xf32> {
   return %0 : tensor<6x4xf32>
 }
 
-// Products have no operator here.
-// CHECK-LABEL: func.func @products_noop(
-// CHECK-NOT:     library_call
-func.func @products_noop(%x: tensor<4x8x6xf32>) -> tensor<4x6xf32> {
-  %one = arith.constant dense<1.0> : tensor<4x6xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #middle], iterator_types = ["parallel", "reduction", "parallel"]}
-      ins(%x : tensor<4x8x6xf32>) outs(%one : tensor<4x6xf32>) {
+// Products go one dimension after another, the last one first.
+// CHECK-LABEL: func.func @products(
+// CHECK-SAME:      %[[X:.*]]: tensor<4x8x6xf32>)
+// CHECK-NEXT:    %[[ROWS:.*]] = "ascend.library_call"(%[[X]]) {callee = "aclnnProdDim", dims = array<i32: 2>, {{.*}}} : (tensor<4x8x6xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT:    %[[ALL:.*]] = "ascend.library_call"(%[[ROWS]]) {callee = "aclnnProdDim", dims = array<i32: 1>, {{.*}}} : (tensor<4x8xf32>) -> tensor<4xf32>
+// CHECK-NEXT:    return %[[ALL]]
+func.func @products(%x: tensor<4x8x6xf32>) -> tensor<4xf32> {
+  %one = arith.constant dense<1.0> : tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, affine_map<(i, j, k) -> (i)>], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x : tensor<4x8x6xf32>) outs(%one : tensor<4xf32>) {
   ^bb0(%a: f32, %b: f32):
     %1 = arith.mulf %b, %a : f32
     linalg.yield %1 : f32
-  } -> tensor<4x6xf32>
-  return %0 : tensor<4x6xf32>
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// That of bfloat16 is left, as the library has none.
+// CHECK-LABEL: func.func @products_of_bf16_noop(
+// CHECK-NOT:     library_call
+func.func @products_of_bf16_noop(%x: tensor<4x8xbf16>) -> tensor<4xbf16> {
+  %one = arith.constant dense<1.0> : tensor<4xbf16>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xbf16>) outs(%one : tensor<4xbf16>) {
+  ^bb0(%a: bf16, %b: bf16):
+    %1 = arith.mulf %b, %a : bf16
+    linalg.yield %1 : bf16
+  } -> tensor<4xbf16>
+  return %0 : tensor<4xbf16>
 }

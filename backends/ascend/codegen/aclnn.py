@@ -349,6 +349,21 @@ private:
     aclIntArray *array_;
 };
 
+class Scalar {
+public:
+    explicit Scalar(int32_t value) : scalar_(aclCreateScalar(&value, ACL_INT32))
+    {
+        Check(scalar_ == nullptr ? -1 : 0, "aclCreateScalar");
+    }
+    Scalar(const Scalar &) = delete;
+    Scalar &operator=(const Scalar &) = delete;
+    ~Scalar() { aclDestroyScalar(scalar_); }
+    const aclScalar *get() const { return scalar_; }
+
+private:
+    aclScalar *scalar_;
+};
+
 // The two phases of a call: the first checks the arguments and says how much scratch memory the call needs, the second
 // starts it.
 template <typename First, typename Second>

@@ -115,6 +115,8 @@ class _Program:
             return self._declared(f"harness::IntArray {{}}({{{{{dims[int(token[1:-1])]}}}}})") + ".get()"
         if token == "dim":
             return f"static_cast<int64_t>({dims[0]})"
+        if token == "scalar":
+            return self._declared(f"harness::Scalar {{}}({dims[0]})") + ".get()"
         if token == "dims":
             return self._declared(f"harness::IntArray {{}}({{{{{', '.join(map(str, dims))}}}}})") + ".get()"
         tensors = {f"x{i}": name for i, name in enumerate(names)} | {"out": result}

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "aclnnop/aclnn_cast.h"
+#include "aclnnop/aclnn_cumprod.h"
 #include "aclnnop/aclnn_grouped_matmul_v4.h"
 #include "aclnnop/aclnn_index_select.h"
 #include "aclnnop/aclnn_matmul.h"
@@ -108,6 +109,25 @@ aclnnStatus aclnnPermuteGetWorkspaceSize(const aclTensor *self, const aclIntArra
     return Prepared(work, workspaceSize, executor);
 }
 aclnnStatus aclnnPermute(void *workspace, uint64_t size, aclOpExecutor *executor, aclrtStream stream)
+{
+    return Started(workspace, size, executor, stream);
+}
+
+aclnnStatus aclnnCumprodGetWorkspaceSize(const aclTensor *input, const aclScalar *dim, const aclDataType dtype,
+                                         aclTensor *out, uint64_t *workspaceSize, aclOpExecutor **executor)
+{
+    if (!IsFloat(input, 2) || dim->value != 1 || dtype != ACL_FLOAT || out->dims != input->dims) {
+        return kInvalid;
+    }
+    const auto work = [=] {
+        for (int64_t i = 0; i < input->dims[0] * input->dims[1]; ++i) {
+            float *to = static_cast<float *>(out->data) + i;
+            *to = static_cast<const float *>(input->data)[i] * (i % input->dims[1] == 0 ? 1.0F : to[-1]);
+        }
+    };
+    return Prepared(work, workspaceSize, executor);
+}
+aclnnStatus aclnnCumprod(void *workspace, uint64_t size, aclOpExecutor *executor, aclrtStream stream)
 {
     return Started(workspace, size, executor, stream);
 }

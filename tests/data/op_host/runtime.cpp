@@ -143,6 +143,20 @@ aclnnStatus aclDestroyIntArray(const aclIntArray *array)
     return Count(-1);
 }
 
+aclScalar *aclCreateScalar(void *value, aclDataType dataType)
+{
+    if (dataType != ACL_INT32) {
+        return nullptr;
+    }
+    Count(1);
+    return new aclScalar{*static_cast<const int32_t *>(value)};
+}
+aclnnStatus aclDestroyScalar(const aclScalar *scalar)
+{
+    delete scalar;
+    return Count(-1);
+}
+
 // For the operators that a test makes up: the memory of a tensor.
 void *TestData(const aclTensor *tensor) { return tensor->data; }
 

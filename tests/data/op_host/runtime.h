@@ -17,3 +17,6 @@ struct aclTensorList {
 struct aclIntArray {
     std::vector<int64_t> values;
 };
+struct aclScalar {
+    int32_t value;
+};
