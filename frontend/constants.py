@@ -95,7 +95,7 @@ def _frontier(graph: Graph, known: set[Node], live: set[Node]) -> Iterator[Node]
             yield from sources(node)
         if node in live and node not in known:
             for operand in node.inputs:
-                if operand in known:
+                if operand in known and not (node.op == "sort" and operand.op == "iota"):  # no data
                     yield from sources(operand)
 
 

@@ -214,12 +214,17 @@ def _transpose(x, *, permutation):
     return call("aclnnPermute", x, dims=permutation)
 
 
-def register(primitive, function: Callable) -> None:
+def register(primitive, function: Callable, multiple_results: bool = False) -> None:
     """Lowers a primitive on `ascend` to what `function` makes of it."""
+    register_rule(primitive, mlir.lower_fun(function, multiple_results=multiple_results))
+
+
+def register_rule(primitive, lower: Callable) -> None:
+    """Lowers a primitive on `ascend` by a rule; what it does not take is reported."""
 
     def rule(ctx, *operands, **params):
         try:
-            return mlir.lower_fun(function, multiple_results=False)(ctx, *operands, **params)
+            return lower(ctx, *operands, **params)
         except (NoLibraryOperator, ValueError) as error:
             return refused_op(ctx, primitive.name, operands, str(error))
 

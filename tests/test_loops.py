@@ -1,0 +1,48 @@
+"""Loops and branches in a graph: fixed numbers of steps are unrolled, what the data decides is refused with the line."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from graphs import on_tiles
+from jax import lax
+
+import jascend as ja
+
+RNG = np.random.default_rng(0)
+X, WEIGHTS, BIASES = (RNG.normal(size=shape).astype(np.float32) for shape in ((4, 16), (3, 16, 16), (3, 16)))
+
+
+def layers(x, weights, biases):
+    def layer(x, own):
+        weight, bias = own
+        x = jnp.tanh(x @ weight) + bias
+        return x, x.sum(-1)
+
+    return lax.scan(layer, x, (weights, biases)), lax.scan(layer, x, (weights, biases), reverse=True)
+
+
+def steps(x, weights, biases):
+    return lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x @ weights[i]) + biases[i] * i, x)
+
+
+@pytest.mark.parametrize("function", [layers, steps])
+def test_fixed_numbers_of_steps(function):
+    program = ja.compile(function, X, WEIGHTS, BIASES)
+    references = jax.tree.leaves(jax.jit(function)(X, WEIGHTS, BIASES))
+    for actual, expected in zip(on_tiles(program, X, WEIGHTS, BIASES), references, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: lax.while_loop(lambda x: x.max() > 1, lambda x: x / 2, x), "'while': a loop whose number of steps only the data"),
+        (lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), "'cond': a branch that only the data decides"),
+        (lambda x: lax.fori_loop(0, 65, lambda _, x: x / 2, x), "'scan': a loop of 65 steps; loops of 1 to 64 are unrolled"),
+    ],
+)
+def test_what_is_refused(function, message):
+    with pytest.raises(ja.errors.Unsupported, match=message) as caught:
+        ja.compile(function, X)
+    assert "test_loops.py:" in str(caught.value)
