@@ -19,7 +19,7 @@ from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend import device as npu
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
-from jascend.backends.ascend.plan import Launch, LibraryCall, Plan, Reshape, TensorType
+from jascend.backends.ascend.plan import Launch, LibraryCall, Part, Plan, Reshape, TensorType
 from jascend.backends.ascend.targets import target as target_of
 from jascend.crossing import Traced, parse, trace
 from jascend.errors import Unsupported
@@ -132,9 +132,9 @@ class Program:
         """Each argument that a kernel or a library call reads, as far as it needs it, and each output, once."""
         inputs, fused = self._inputs(args, kwargs), self.ir("fused")
         needed = [0] * len(inputs)
-        aliases = {i: i for i in range(self._compiled.plan.arguments)}  # reshapes of arguments are they
+        aliases = {i: i for i in range(self._compiled.plan.arguments)}  # reshapes and parts of arguments are they
         for step in self._compiled.plan.steps:
-            if isinstance(step, Reshape):
+            if isinstance(step, Reshape | Part):
                 aliases[step.result] = aliases.get(step.operand, -1)
                 continue
             places = [aliases.get(i, -1) for i in step.operands]

@@ -8,6 +8,9 @@ it reads its result.
 Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel then
 computes one part of its rows after another.
 
+What a library call takes of a tensor in memory, a weight of many that are stacked, is in memory itself where its elements are
+neighbours: it stays a slice, which moves nothing.
+
 A value that has to be there before the rows that use it, because it is computed along another axis than theirs or is one
 for all of them, is a cluster of its own too.
 
@@ -25,10 +28,12 @@ After:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jascend.dialect import ASCEND
+from jascend.dialect.ascendc import element_bits
 from mlir import ir
 from mlir.dialects import tensor
 
@@ -40,6 +45,7 @@ from .lowerings.row_wise import Access, labels_of, sources
 from .registry import register_pass
 
 LIBRARY_CALL = "ascend.library_call"
+_BLOCK_BYTES = 32
 _WRITTEN = ("f32", "f16", "bf16", "i32", "i8", "i1")
 
 
@@ -96,19 +102,37 @@ def produced(op: ir.Operation) -> bool:
 
 def is_plain_view(op: ir.Operation) -> bool:
     """A reshape of something that is in memory anyway."""
-    if op.name not in VIEWS:
+    return op.name in VIEWS and _in_memory_anyway(op.operands[0])
+
+
+def is_plain_part(op: ir.Operation) -> bool:
+    """A slice of neighbouring elements of something that is in memory anyway, from a block of 32 bytes on."""
+    if op.name != SLICE or unsupported_reason(op) is not None or not _in_memory_anyway(op.operands[0]):
         return False
-    source = op.operands[0].owner
-    return isinstance(source, ir.Block) or source.name.startswith(("ascend.", "func.")) or is_plain_view(source)
+    whole, part = (ir.RankedTensorType(value.type) for value in (op.operands[0], op.results[0]))
+    if not whole.has_static_shape:
+        return False
+    last = max((dim for dim in range(whole.rank) if whole.shape[dim] != part.shape[dim]), default=0)
+    starts = op.attributes["static_offsets"]
+    first = sum(start * math.prod(whole.shape[dim + 1 :]) for dim, start in enumerate(starts))
+    bits = {"i1": 8}.get(str(whole.element_type)) or element_bits(whole.element_type)
+    return math.prod(part.shape[:last]) == 1 and first * bits % (8 * _BLOCK_BYTES) == 0
+
+
+def _in_memory_anyway(value: ir.Value) -> bool:
+    owner = value.owner
+    return isinstance(owner, ir.Block) or owner.name.startswith(("ascend.", "func.")) or is_plain_view(owner)
 
 
 def _needed(block: ir.Block) -> list[ir.Value]:
     """The values that have to be in memory, each after those it is computed from."""
     found: list[ir.Value] = []
 
-    def need(value: ir.Value) -> None:
+    def need(value: ir.Value, part_serves: bool = False) -> None:
         while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
             value = value.owner.operands[0]  # a reshape of what is in memory moves nothing
+        if part_serves and not isinstance(value.owner, ir.Block) and is_plain_part(value.owner):
+            return
         if isinstance(value.owner, ir.Block) or not computed(value.owner) or value in found:
             return
         for other in _before(value, labels_of(value, computed), value):
@@ -119,7 +143,7 @@ def _needed(block: ir.Block) -> list[ir.Value]:
         op = view.operation
         if op.name in ("func.return", LIBRARY_CALL) or LAUNCH in op.attributes:
             for operand in op.operands:
-                need(operand)
+                need(operand, part_serves=op.name == LIBRARY_CALL)
         elif op.name in ASCEND.by_name:
             for operand in op.operands:
                 outside = [operand] if taken_from_memory(view, operand) else _outside(operand)

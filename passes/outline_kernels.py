@@ -5,7 +5,7 @@ A kernel is a `func.func` with the attribute `ascend.kernel`; its launch is a `f
 copied into every kernel that needs them: inside, they cost a pass over data that is there anyway; outside, they would
 cost a launch and a trip through global memory. Reshapes between launches stay outside: they move nothing.
 
-What is left outside kernels and is neither a launch nor a reshape cannot run; each such op is an error at its line.
+What is left outside kernels and is neither a launch, a reshape nor a part in place cannot run; each such op is an error at its line.
 
 Before:
 
@@ -35,7 +35,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from .builder import name_of, named
-from .cluster_rows import LIBRARY_CALL, computed, is_plain_view, produced
+from .cluster_rows import LIBRARY_CALL, computed, is_plain_part, is_plain_view, produced
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, supported
 from .lowerings.producers import VIEWS, captured
@@ -175,7 +175,8 @@ def _report_left(function: ir.OpView) -> bool:
     left = False
     for view in function.regions[0].blocks[0].operations:
         op = view.operation
-        runs = op.name in ("func.return", *VIEWS) or LAUNCH in op.attributes or op.name.startswith("ascend.")
+        in_place = op.name in VIEWS or is_plain_part(op)
+        runs = op.name == "func.return" or in_place or LAUNCH in op.attributes or op.name.startswith("ascend.")
         if not runs and not _only_feeds_computation(op):
             emit_error(op, f"unsupported operation '{_label(op)}': its result is needed outside the kernels of the operators")
             left = True

@@ -18,17 +18,17 @@ from operators_of_ours import operators_of_ours
 import jascend as ja
 
 
-def graph(ids, table, norm, weight, experts, sizes):
+def graph(ids, table, norm, weights, experts, sizes):
     x = table[ids]
     x = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True)) * norm
-    wide = jax.nn.silu(x @ weight.T)
+    wide = jax.nn.silu(x @ weights[1].T)
     rows = jax.lax.ragged_dot(wide, experts.swapaxes(1, 2), sizes)
     return rows, rows.reshape(2, -1), x.T, jnp.cumprod(table, 1)
 
 
 def arguments():
     rng = np.random.default_rng(0)
-    shapes = ((30, 24), (24,), (40, 24), (3, 16, 40))
+    shapes = ((30, 24), (24,), (2, 40, 24), (3, 16, 40))
     floats = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
     return np.array([3, 29, 0, 7, 7, 1], np.int32), *floats, np.array([2, 0, 3], np.int32)
 
@@ -59,6 +59,11 @@ def test_the_graph_passes(project):
     done = run(project)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.splitlines() == [f"output{i}: same" for i in range(4)] + ["graph of 6 arguments: pass"]
+
+
+def test_a_stacked_weight_is_passed_as_it_lies(project):
+    text = (project / "test/graph.cpp").read_text()
+    assert "A part of it, in place." in text and text.count('"aclnnJascend') == 3  # places, norm, activation
 
 
 def test_it_notices_what_differs(project):

@@ -34,6 +34,13 @@ def test_fixed_numbers_of_steps(function):
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
 
 
+def test_stacked_weights_stay_where_they_are():
+    """A layer's part of them is no copy; of one that starts inside a block of 32 bytes it is."""
+    calls = lambda x, weights: [x @ weights[i] for i in range(3)]
+    assert not ja.compile(calls, X, WEIGHTS).kernels
+    assert len(ja.compile(calls, X[:, :3], WEIGHTS[:, :3, :3]).kernels) == 2
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

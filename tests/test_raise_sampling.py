@@ -731,7 +731,7 @@ def test_a_compiled_program_computes_the_same():
 
 def test_what_is_not_raised_is_part_of_the_error():
     with pytest.raises(ja.errors.Unsupported, match="raise-sampling: missed: it keeps every copy of the logit"):
-        ja.compile(cut_at_a_value, *arguments(cut_at_a_value))
+        ja.compile(lambda *given: jnp.cbrt(cut_at_a_value(*given)), *arguments(cut_at_a_value))
 
 
 def test_the_example_of_the_documentation():
@@ -741,9 +741,8 @@ def test_the_example_of_the_documentation():
 
 
 def test_forbidden():
-    with pytest.raises(ja.errors.Unsupported, match="unsupported operation 'top_k'") as error:
-        ja.compile(at_least_kth, LOGITS, forbid=["raise-sampling"])
-    assert "raise-sampling" not in str(error.value)
+    program = ja.compile(at_least_kth, LOGITS, forbid=["raise-sampling"])
+    assert program.kernels[0].name == "jascend_at_least_kth_sort" and "raise-sampling" not in program.explain()
     with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, fuse-moe, but has 'x'"):
         ja.compile(at_least_kth, LOGITS, forbid="x")
 

@@ -21,7 +21,7 @@ from jascend.dialect.libraries import LIBRARY
 from . import nibbles
 from .codegen.aclnn import memory
 from .codegen.op_host import DTYPES, operator_type
-from .plan import Launch, LibraryCall, Plan, Reshape, TensorType
+from .plan import Launch, LibraryCall, Part, Plan, Reshape, TensorType
 
 _RUNTIME = ("libascendcl.so", "libnnopbase.so")
 _LIBRARIES = "libopapi.so"  # CANN's own operators
@@ -60,6 +60,12 @@ class _Value:
 
     address: int | None  # None: no bytes
     type: TensorType
+
+
+def _part_of(value: _Value, step: Part) -> _Value:
+    dtype = TensorType((), step.type.dtype).filled(0).dtype
+    offset = step.first // 2 if nibbles.share_bytes(dtype) else step.first * dtype.itemsize
+    return _Value(None if value.address is None else value.address + offset, step.type)
 
 
 def device_count(home: Path) -> int:
@@ -146,6 +152,8 @@ class Device:
             for step in plan.steps:
                 if isinstance(step, Reshape):
                     values[step.result] = _Value(values[step.operand].address, step.type)
+                elif isinstance(step, Part):
+                    values[step.result] = _part_of(values[step.operand], step)
                 elif isinstance(step, LibraryCall):
                     values[step.result] = self._library(made, step, [values[i] for i in step.operands])
                 else:

@@ -1,7 +1,8 @@
-"""How a compiled graph runs: launches, library calls and reshapes in order, as plain data that outlives the IR."""
+"""How a compiled graph runs: launches, library calls, reshapes and parts in order, as plain data that outlives the IR."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,11 +67,28 @@ class Reshape:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Neighbouring elements of a value, from the one at `starts` on."""
+
+    operand: int
+    result: int
+    operand_type: TensorType
+    type: TensorType
+    starts: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The number of that element."""
+        shape = self.operand_type.shape
+        return sum(start * math.prod(shape[dim + 1 :]) for dim, start in enumerate(self.starts))
+
+
+@dataclass(frozen=True)
 class Plan:
     """Values 0 to `arguments` - 1 are the arguments of the program."""
 
     arguments: int
-    steps: tuple[Launch | LibraryCall | Reshape, ...]
+    steps: tuple[Launch | LibraryCall | Reshape | Part, ...]
     outputs: tuple[int, ...]
 
     def at(self, size: Callable[[int], int]) -> Plan:
@@ -79,11 +97,13 @@ class Plan:
         def types(many: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
             return tuple(type_.at(size) for type_ in many)
 
-        def step_at(step: Launch | LibraryCall | Reshape) -> Launch | LibraryCall | Reshape:
+        def step_at(step: Launch | LibraryCall | Reshape | Part) -> Launch | LibraryCall | Reshape | Part:
             if isinstance(step, Launch):
                 return replace(step, operand_types=types(step.operand_types), types=types(step.types))
             if isinstance(step, LibraryCall):
                 return replace(step, operand_types=types(step.operand_types), type=step.type.at(size))
+            if isinstance(step, Part):
+                return replace(step, operand_type=step.operand_type.at(size), type=step.type.at(size))
             return replace(step, type=step.type.at(size))
 
         return replace(self, steps=tuple(map(step_at, self.steps)))
@@ -102,20 +122,23 @@ class Plan:
                 values.update(zip(step.results, launch(step, [values[i] for i in step.operands])))
             elif isinstance(step, LibraryCall):
                 values[step.result] = library(step, [values[i] for i in step.operands])
+            elif isinstance(step, Part):
+                elements = values[step.operand].reshape(-1)[step.first :]
+                values[step.result] = elements[: math.prod(step.type.shape)].reshape(step.type.shape)
             else:
                 values[step.result] = values[step.operand].reshape(step.type.shape)
         return [values[i] for i in self.outputs]
 
 
 def plan_of(main: ir.OpView) -> Plan:
-    """The plan of an outlined `main`, which holds launches, library calls, reshapes and the return."""
+    """The plan of an outlined `main`, which holds launches, library calls, reshapes, parts in place and the return."""
     block = main.regions[0].blocks[0]
     numbers: dict[ir.Value, int] = {argument: i for i, argument in enumerate(block.arguments)}
 
     def number(value: ir.Value) -> int:
         return numbers.setdefault(value, len(numbers))
 
-    steps: list[Launch | LibraryCall | Reshape] = []
+    steps: list[Launch | LibraryCall | Reshape | Part] = []
     for view in block.operations:
         op = view.operation
         if op.name == "func.return":
@@ -131,6 +154,9 @@ def plan_of(main: ir.OpView) -> Plan:
             call = op.opview
             told = call.dims or (), call.transposed or ()
             steps.append(LibraryCall(call.callee, operands, results[0], operand_types, types[0], *told))
+        elif op.name == "tensor.extract_slice":
+            starts = tuple(op.attributes["static_offsets"])
+            steps.append(Part(operands[0], results[0], _tensor_type(op.operands[0].type), types[0], starts))
         else:
             steps.append(Reshape(operands[0], results[0], types[0]))
     raise ValueError("main has no return")

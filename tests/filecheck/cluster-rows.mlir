@@ -105,3 +105,19 @@ func.func @side_by_side(%x: tensor<8x4xf32>, %y: tensor<8x3xf32>) -> (tensor<8x7
   %1 = "ascend.library_call"(%x, %y) {callee = "aclnnCat", dims = array<i32: 1>, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x4xf32>, tensor<8x3xf32>) -> tensor<8x7xf32>
   return %0, %1 : tensor<8x7xf32>, tensor<8x7xf32>
 }
+
+// -----
+
+// A matrix of those that are stacked is in memory as it is; half of a row of each is not.
+// CHECK-LABEL: func.func @stacked(
+// CHECK:         %[[SECOND:.*]] = tensor.extract_slice %arg1[1, 0, 0]
+// CHECK-NEXT:    %[[MATRIX:.*]] = tensor.collapse_shape %[[SECOND]]
+// CHECK:         %[[HALF:.*]] = "ascend.row_wise"
+// CHECK:         "ascend.library_call"(%[[HALF]], %[[MATRIX]])
+func.func @stacked(%x: tensor<8x16xf32>, %w: tensor<2x8x4xf32>) -> tensor<8x4xf32> {
+  %0 = tensor.extract_slice %w[1, 0, 0] [1, 8, 4] [1, 1, 1] : tensor<2x8x4xf32> to tensor<1x8x4xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x8x4xf32> into tensor<8x4xf32>
+  %2 = tensor.extract_slice %x[0, 8] [8, 8] [1, 1] : tensor<8x16xf32> to tensor<8x8xf32>
+  %3 = "ascend.library_call"(%2, %1) {callee = "aclnnMatmul", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %3 : tensor<8x4xf32>
+}

@@ -265,9 +265,10 @@ public:
         }
         tensor_ = Create();
     }
-    // The elements of another in another shape.
-    Tensor(const Tensor &other, const Description &description)
-        : description_(description), memory_(other.memory_), tensor_(Create())
+    // The elements of another, from one on, in another shape.
+    Tensor(const Tensor &other, const Description &description, size_t first = 0)
+        : description_(description), memory_(other.memory_), offset_(other.offset_ + BytesOf(description, first)),
+          tensor_(Create())
     {
     }
     Tensor(const Tensor &) = delete;
@@ -289,7 +290,7 @@ public:
             std::swap(strides[dims.size() - 1], strides[dims.size() - 2]);
         }
         aclTensor *tensor = aclCreateTensor(dims.data(), dims.size(), description_.dtype, strides.data(), 0,
-                                            ACL_FORMAT_ND, stored.data(), stored.size(), memory_->get());
+                                            ACL_FORMAT_ND, stored.data(), stored.size(), Data());
         Check(tensor == nullptr ? -1 : 0, "aclCreateTensor");
         return tensor;
     }
@@ -298,19 +299,26 @@ public:
         const size_t size = description_.Bytes();
         std::vector<uint8_t> bytes(size);
         if (size > 0) {
-            Check(aclrtMemcpy(bytes.data(), size, memory_->get(), size, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
+            Check(aclrtMemcpy(bytes.data(), size, Data(), size, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
         }
         return bytes;
     }
 
 private:
+    void *Data() const { return static_cast<uint8_t *>(memory_->get()) + offset_; }
+    static size_t BytesOf(const Description &description, size_t elements)
+    {
+        return description.IsHalfByte() ? elements / 2 : elements * description.ElementBytes();
+    }
     Tensor(const Tensor &other, bool isTransposed)
-        : description_(other.description_), memory_(other.memory_), isTransposed_(isTransposed), tensor_(Create())
+        : description_(other.description_), memory_(other.memory_), offset_(other.offset_), isTransposed_(isTransposed),
+          tensor_(Create())
     {
     }
 
     Description description_;
     std::shared_ptr<Memory> memory_;
+    size_t offset_ = 0;  // bytes
     bool isTransposed_ = false;
     aclTensor *tensor_ = nullptr;
 };

@@ -1,7 +1,7 @@
 """The host program that runs a whole graph: our operators and the libraries', one after another, through aclnn.
 
-Values stay on the device from one call to the next; a reshape is another tensor on the same memory, and so is a matrix
-that the libraries are to take transposed. What the libraries want as int64 is cast on the device.
+Values stay on the device from one call to the next; a reshape is another tensor on the same memory, and so are a part of
+neighbouring elements and a matrix that the libraries are to take transposed. What the libraries want as int64 is cast on the device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from jascend.dialect.libraries import LIBRARY
 
-from ..plan import Launch, LibraryCall, Plan, Reshape, TensorType
+from ..plan import Launch, LibraryCall, Part, Plan, Reshape, TensorType
 from .aclnn import Call, memory
 from .op_host import DTYPES, operator_type
 from .template import fill
@@ -61,6 +61,12 @@ class _Program:
         self.types[step.result] = step.type
         view = f"value{step.operand}, {_described(f'value{step.result}', step.type)}"
         self.lines += ["", f"    // {number}. The same elements in another shape."]
+        self.lines.append(f"    const harness::Tensor value{step.result}({view});")
+
+    def _part(self, number: int, step: Part) -> None:
+        self.types[step.result] = step.type
+        view = f"value{step.operand}, {_described(f'value{step.result}', step.type)}, {step.first}"
+        self.lines += ["", f"    // {number}. A part of it, in place."]
         self.lines.append(f"    const harness::Tensor value{step.result}({view});")
 
     def _launch(self, number: int, step: Launch) -> None:

@@ -31,8 +31,13 @@ struct AtEnd {
 
 bool IsInside(const void *address, size_t size)
 {
-    const auto found = g_memory.find(const_cast<void *>(address));
-    return found != g_memory.end() && size <= found->second;
+    const auto after = g_memory.upper_bound(const_cast<void *>(address));
+    if (after == g_memory.begin()) {
+        return false;
+    }
+    const auto &[start, room] = *std::prev(after);
+    const size_t offset = static_cast<size_t>(static_cast<const char *>(address) - static_cast<const char *>(start));
+    return offset + size <= room;
 }
 
 }  // namespace
