@@ -224,6 +224,17 @@ ASCEND = Dialect(
             rule=rules.row_wise,
         ),
         Op(
+            "row_wise_pair",
+            "Two operands, in memory: one kernel computes both, each from what is there for the other.",
+            operands=(
+                Operand("x", "tensor", "[B, ...]; f32, f16, bf16, i32, i8 or i1", by_row=True),
+                Operand("other", "tensor", "the same shape", by_row=True),
+            ),
+            results=(Result("out", "tensor", "as `x`"), Result("other_out", "tensor", "as `other`")),
+            verify=_verify_by_rule,
+            rule=rules.row_wise_pair,
+        ),
+        Op(
             "apply_top_k_top_p_with_sorted",
             "Filters rows that come sorted; the result is in vocabulary order.",
             operands=(

@@ -8,6 +8,10 @@ it reads its result.
 Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel then
 computes one part of its rows after another.
 
+Where a value is needed that others are computed from, as the sum before a norm that is returned beside it, one kernel gives
+both: `ascend.row_wise_pair`. So it is where later work would else compute a value of several tensors again, as the sums along
+a stack of layers: from there on it is read.
+
 What a library call takes of a tensor in memory, a weight of many that are stacked, is in memory itself where its elements are
 neighbours: it stays a slice, which moves nothing.
 
@@ -41,10 +45,11 @@ from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
 from .lowerings.producers import CONCATENATION, SLICE, VIEWS, base_of, has_columns, positions_in, unsupported_reason
 from .lowerings.reductions import is_reduction, reduction_of
-from .lowerings.row_wise import Access, labels_of, sources
+from .lowerings.row_wise import Access, labels_of, pieces, sources
 from .registry import register_pass
 
 LIBRARY_CALL = "ascend.library_call"
+ROW_WISE = ("ascend.row_wise", "ascend.row_wise_pair")
 _BLOCK_BYTES = 32
 _WRITTEN = ("f32", "f16", "bf16", "i32", "i8", "i1")
 
@@ -58,9 +63,11 @@ class ClusterRows:
             op = function.operation
             if op.name != "func.func" or KERNEL in op.attributes or not len(op.regions[0].blocks):
                 continue
-            _join_concatenations(op.regions[0].blocks[0])
-            for value in _needed(op.regions[0].blocks[0]):
-                failed |= not _in_memory(value)
+            block = op.regions[0].blocks[0]
+            _join_concatenations(block)
+            needed = _Needed(block)
+            for value in needed.values:
+                failed |= not needed.write(value)
         if failed:
             raise PassFailure
 
@@ -124,32 +131,122 @@ def _in_memory_anyway(value: ir.Value) -> bool:
     return isinstance(owner, ir.Block) or owner.name.startswith(("ascend.", "func.")) or is_plain_view(owner)
 
 
-def _needed(block: ir.Block) -> list[ir.Value]:
-    """The values that have to be in memory, each after those it is computed from."""
-    found: list[ir.Value] = []
+class _Needed:
+    """The values of a block that have to be in memory, each after those it is computed from; and who gets a kernel with whom."""
 
-    def need(value: ir.Value, part_serves: bool = False) -> None:
+    def __init__(self, block: ir.Block):
+        self.places = {result: i for i, view in enumerate(block.operations) for result in view.operation.results}
+        self.values: list[ir.Value] = []
+        self.takers: dict[ir.Value, list[ir.Operation]] = {}  # the ops that read a value from memory
+        self.bound: set[ir.Value] = set()  # values that others have to find there
+        self.done: set[ir.Value] = set()
+        self.promised: dict[ir.Value, ir.Value] = {}  # by later ones: what their kernel is to write, too
+        for view in block.operations:
+            op = view.operation
+            if op.name in ("func.return", LIBRARY_CALL) or LAUNCH in op.attributes:
+                for operand in op.operands:
+                    self.need(operand, op, part_serves=op.name == LIBRARY_CALL)
+            elif op.name in ASCEND.by_name:
+                for operand in op.operands:
+                    for value in [operand] if taken_from_memory(view, operand) else _outside(operand):
+                        self.need(value, op)
+
+    def need(self, value: ir.Value, taker: ir.Operation | None, part_serves: bool = False) -> None:
         while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
             value = value.owner.operands[0]  # a reshape of what is in memory moves nothing
-        if part_serves and not isinstance(value.owner, ir.Block) and is_plain_part(value.owner):
+        if isinstance(value.owner, ir.Block) or not computed(value.owner):
             return
-        if isinstance(value.owner, ir.Block) or not computed(value.owner) or value in found:
+        if part_serves and is_plain_part(value.owner):
+            return
+        if taker is None:
+            self.bound.add(value)
+        else:
+            self.takers.setdefault(value, []).append(taker)
+        if value in self.values:
             return
         for other in _before(value, labels_of(value, computed), value):
-            need(other)
-        found.append(value)
+            self.need(other, None)
+        self.values.append(value)
 
-    for view in block.operations:
-        op = view.operation
-        if op.name in ("func.return", LIBRARY_CALL) or LAUNCH in op.attributes:
-            for operand in op.operands:
-                need(operand, part_serves=op.name == LIBRARY_CALL)
-        elif op.name in ASCEND.by_name:
-            for operand in op.operands:
-                outside = [operand] if taken_from_memory(view, operand) else _outside(operand)
-                for value in outside:
-                    need(value)
-    return found
+    def write(self, value: ir.Value) -> bool:
+        """Puts a value into memory, alone or in a pair; whether that is possible."""
+        if value in self.done:
+            return True
+        other = self.promised.get(value)
+        if other is None:
+            rest = self.values[self.values.index(value) + 1 :]
+            later = next((each for each in rest if each not in self.promised and self.pairs(value, each)), None)
+            if later is not None:
+                self.promised[later] = value
+                return True
+            other = self.partner(value)
+        self.done |= {value, other}
+        return _in_memory(value) if other is None else self.write_pair(value, other)
+
+    def write_pair(self, value: ir.Value, other: ir.Value) -> bool:
+        """Puts a value and one that it is computed from into memory, the latter for what comes behind; whether that is possible."""
+        owner, types = value.owner, [value.type, other.type]
+        if str(ir.RankedTensorType(value.type).element_type) not in _WRITTEN:
+            return _in_memory(value)
+        users = [(use.owner, use.operand_number) for use in value.uses]
+        behind = [
+            (use.owner, use.operand_number) for use in other.uses if self.place(use.owner.operation) > self.places[value]
+        ]
+        with ir.InsertionPoint.after(owner), owner.location:
+            pair = ASCEND.classes["RowWisePair"].build(value, other, results=types)
+        for found, result in ((users, pair.out), (behind, pair.other_out)):
+            for user, number in found:
+                user.operands[number] = result
+        return True
+
+    def pairs(self, value: ir.Value, later: ir.Value) -> bool:
+        """Whether the kernel of a later value can write an earlier one: it computes it anyway, and nothing reads it before."""
+        if value in self.done or later in self.done or value in self.bound:
+            return False
+        views = [use.owner.operation for use in value.uses if use.owner.name in VIEWS]
+        in_time = all(self.place(op) > self.places[later] for op in (*self.takers[value], *views))
+        return in_time and _computes_along(later, value)
+
+    def place(self, op: ir.Operation) -> float:
+        """Where in the block an op is; one that has been added is nowhere."""
+        return self.places.get(op.results[0], -1) if len(op.results) else float("inf")
+
+    def partner(self, value: ir.Value) -> ir.Value | None:
+        """What the kernel of a value computes on the way and is to write as well: another that is needed, or one that later
+        work is computed from, of two tensors in memory or more."""
+        on_the_way = [piece for piece, _ in pieces(value, labels_of(value, computed), computed)][::-1]
+        promised = set(self.promised.values())
+        free = [each for each in on_the_way if each in self.takers and each not in self.promised and each not in promised]
+        needed = (each for each in free if self.pairs(each, value))
+        shared = (
+            each for each in on_the_way
+            if each not in self.values and any(self.place(use.owner.operation) > self.places[value] for use in each.uses)
+            and _computes_along(value, each) and len(_tensors_of(each)) > 1
+        )  # fmt: skip
+        return next(needed, None) or next(shared, None)
+
+
+def _computes_along(value: ir.Value, other: ir.Value) -> bool:
+    """Whether the rows of another value of the same shape are there, whole, where those of a value are computed."""
+    labels = labels_of(value, computed)
+    if value == other or isinstance(other.owner, ir.Block) or not computed(other.owner) or not has_columns(labels):
+        return False
+    shapes = [ir.RankedTensorType(each.type) for each in (value, other)]
+    if shapes[0].shape != shapes[1].shape or str(shapes[1].element_type) not in _WRITTEN or labels_of(other, computed) != labels:
+        return False
+    found = list(pieces(value, labels, computed))
+    return (other, labels) in found and not any(piece.owner.name == CONCATENATION for piece, _ in found if not _is_argument(piece))
+
+
+def _tensors_of(value: ir.Value) -> set[ir.Value]:
+    """What a value is computed from that is in memory and has its shape."""
+    labels = labels_of(value, computed)
+    found = (piece for piece, access in pieces(value, labels, computed) if access == labels)
+    return {piece for piece in found if _is_argument(piece) or not computed(piece.owner)}
+
+
+def _is_argument(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block)
 
 
 def _before(

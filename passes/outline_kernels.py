@@ -35,7 +35,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from .builder import name_of, named
-from .cluster_rows import LIBRARY_CALL, computed, is_plain_part, is_plain_view, produced
+from .cluster_rows import LIBRARY_CALL, ROW_WISE, computed, is_plain_part, is_plain_view, produced
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, supported
 from .lowerings.producers import VIEWS, captured
@@ -115,7 +115,7 @@ def _cluster(op: ir.Operation) -> tuple[list[ir.Operation], list[ir.Value]]:
     members: list[ir.Operation] = []
     leaves: list[ir.Value] = []
     seen: set[int] = set()
-    inside = computed if op.name == "ascend.row_wise" else produced
+    inside = computed if op.name in ROW_WISE else produced
 
     def visit(value: ir.Value) -> None:
         owner = value.owner

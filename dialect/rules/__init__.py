@@ -3,7 +3,7 @@
 from jascend.dialect.rules.moe_gating_routing import moe_gating_routing
 from jascend.dialect.rules.moe_gating_top_k import moe_gating_top_k, selects_groups
 from jascend.dialect.rules.moe_init_routing import QUANTIZATIONS, moe_init_routing
-from jascend.dialect.rules.row_wise import row_wise
+from jascend.dialect.rules.row_wise import row_wise, row_wise_pair
 from jascend.dialect.rules.sampling import (
     COUNTS,
     DRAWS,
@@ -34,6 +34,7 @@ __all__ = [
     "random_exponential",
     "random_key",
     "row_wise",
+    "row_wise_pair",
     "same_shape",
     "same_size",
     "selects_groups",

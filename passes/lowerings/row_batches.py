@@ -162,10 +162,10 @@ def build(work, share, length: int, rows: int | None, cores: int) -> None:
             reduced = t.reduce(step.reduction.kind, x, pitch, step.word)
             element = ir.RankedTensorType(step.value.type).element_type
             producers.known[step.value, step.access] = bodies.rounded(b, reduced, element, step.word)
-        if "col" in work.labels:
-            producers.store(work.narrow(producers.whole(work.value, work.labels, done)), work.out)
-        else:
-            producers.store(work.narrow(producers.row_tile(work.value, work.labels)), work.out)
+        for each in work.written:
+            along = "col" in work.labels
+            tile = producers.whole(each.value, work.labels, done) if along else producers.row_tile(each.value, work.labels)
+            producers.store(work.narrow(tile, each), each.memory)
         return []
 
     b.for_(share.first, share.last, b.index(most), [], batch, induction="row", about="Batches of this core's rows.")

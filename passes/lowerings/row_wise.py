@@ -10,13 +10,15 @@ What is gone about how:
 - *Parts set side by side*: a run of columns after another, each as above.
 - *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
 
+A pair of values is computed in the same passes and stored from the same tiles.
+
 A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a fixed
 tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -60,7 +62,13 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 @lowering("ascend.row_wise", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
-    RowWise(op, site).build()
+    RowWise([Written(op.x, site.outputs["out"])], site).build()
+
+
+@lowering("ascend.row_wise_pair", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
+def lower_pair(op: ir.OpView, site: Site) -> None:
+    """The same for two values."""
+    RowWise([Written(op.x, site.outputs["out"]), Written(op.other, site.outputs["other_out"])], site).build()
 
 
 def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _: True) -> Access:
@@ -143,22 +151,31 @@ class _Step:
         return {"add": "row_sum", "max": "row_maximum", "min": "row_minimum"}[self.reduction.kind]
 
 
-class RowWise:
-    """Builds the rows of one kernel."""
+@dataclass(frozen=True)
+class Written:
+    """A value that a kernel computes, and the memory that it goes to."""
 
-    def __init__(self, op, site: Site):
+    value: ir.Value
+    memory: ir.Value
+
+
+class RowWise:
+    """Builds the rows of one kernel, of values that have the same shape and the same labels."""
+
+    def __init__(self, written: Sequence[Written], site: Site):
         self.b, self.t, self.site, self.producers = site.b, Ops(site.b), site, site.producers
-        self.value, self.out = op.x, site.outputs["out"]
-        self.labels = labels_of(op.x)
-        self.type = ir.RankedTensorType(op.x.type)
+        self.written, first = written, written[0]
+        self.labels = labels_of(first.value)
+        self.type = ir.RankedTensorType(first.value.type)
         self.shape = self.type.shape
         along = "col" in self.labels
-        self.segments = segments(self.value, self.labels) if along else [(self.labels, 1)]
-        self.pieces = list(dict.fromkeys(piece for labels, _ in self.segments for piece in pieces(self.value, labels)))
+        self.segments = segments(first.value, self.labels) if along else [(self.labels, 1)]
+        found = (piece for labels, _ in self.segments for each in written for piece in pieces(each.value, labels))
+        self.pieces = list(dict.fromkeys(found))
         self.steps = _steps(self.pieces)
         if any(map(compares, {value for value, access in self.pieces if not has_columns(access)})):
             self.producers.row_lanes = 64  # for all alike
-        site.deal_out(self.out)
+        site.deal_out(first.memory)
 
     def build(self) -> None:
         b, t = self.b, self.t
@@ -205,7 +222,7 @@ class RowWise:
             return False
         found = [(value, access) for value, access in self.pieces if isinstance(value.owner, ir.Block)]
         return all(
-            not any(access) or ([a for a in access if a is not None] == whole and self.row_shape(value) == self.row_shape(self.value))
+            not any(access) or ([a for a in access if a is not None] == whole and self.row_shape(value) == self.row_shape(self.written[0].value))
             for value, access in found
         )  # fmt: skip
 
@@ -278,8 +295,8 @@ class RowWise:
         for labels, length in self.segments:
             count = b.index(length, "row_length")
             if self.resident:
-                producers.prepare([(self.value, labels)])
-                self.store(producers.piece(self.value, labels, t.zero, count, self.pad(length), done), labels, t.zero, count)
+                producers.prepare([(each.value, labels) for each in self.written])
+                self.store_all(labels, t.zero, count, self.pad(length), done)
             else:
                 self.chunks(t.zero, count, labels, self.pad(length), "The result.")
 
@@ -337,27 +354,32 @@ class RowWise:
     def chunks(self, first: ir.Value, last: ir.Value, access: Access, pad: float | None, about: str) -> None:
         """Computes and stores the columns from one on to another."""
         b, t, producers = self.b, self.t, self.producers
-        producers.prepare([(self.value, access)])
+        producers.prepare([(each.value, access) for each in self.written])
         size = b.index(self.tile, "chunk")
 
         def body(column):
             count = size if pad is None else t.smaller(t.minus(last, column), size, "count")
-            self.store(producers.piece(self.value, access, column, count, pad), access, column, count)
+            self.store_all(access, column, count, pad, {})
             return []
 
         b.for_(first, last, size, [], body, induction="column", about=about)
 
-    def store(self, tile: ir.Value, access: Access, column: ir.Value, count: ir.Value) -> None:
-        offset = self.producers.offset(ir.RankedTensorType(self.value.type), access, column, "out_offset")
-        self.b.build(TILE.classes["Store"], self.narrow(tile), self.out, offset, count, once=True)
+    def store_all(self, access: Access, column: ir.Value, count: ir.Value, pad: float | None, done: dict) -> None:
+        """Computes a piece of every value and stores it."""
+        for each in self.written:
+            self.store(each, self.producers.piece(each.value, access, column, count, pad, done), access, column, count)
+
+    def store(self, written: Written, tile: ir.Value, access: Access, column: ir.Value | None, count: ir.Value) -> None:
+        offset = self.producers.offset(self.type, access, column, "out_offset")
+        self.b.build(TILE.classes["Store"], self.narrow(tile, written), written.memory, offset, count, once=True)
 
     def store_scalar(self) -> None:
-        tile = self.producers.row_tile(self.value, self.labels)
-        self.store(tile, self.labels, None, self.t.one)
+        for each in self.written:
+            self.store(each, self.producers.row_tile(each.value, self.labels), self.labels, None, self.t.one)
 
-    def narrow(self, tile: ir.Value) -> ir.Value:
+    def narrow(self, tile: ir.Value, written: Written) -> ir.Value:
         """A tile in the result's dtype, of booleans in bytes. What was rounded last is there in that dtype already."""
-        element = ir.RankedTensorType(self.value.type).element_type
+        element = ir.RankedTensorType(written.value.type).element_type
         if str(element) == "i1":
             return bodies.byte_of_mask(self.b, tile)
         if ir.RankedTensorType(tile.type).element_type == element:

@@ -121,3 +121,29 @@ func.func @stacked(%x: tensor<8x16xf32>, %w: tensor<2x8x4xf32>) -> tensor<8x4xf3
   %3 = "ascend.library_call"(%2, %1) {callee = "aclnnMatmul", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   return %3 : tensor<8x4xf32>
 }
+
+// -----
+
+// A sum that is returned beside what is computed from it: one kernel gives both.
+// CHECK-LABEL: func.func @residual(
+// CHECK:         %[[SUM:.*]] = linalg.generic
+// CHECK:         %[[EXP:.*]] = linalg.generic
+// CHECK:         %[[BOTH:.*]]:2 = "ascend.row_wise_pair"(%[[EXP]], %[[SUM]])
+// CHECK-NEXT:    return %[[BOTH]]#1, %[[BOTH]]#0
+#same = affine_map<(i, j) -> (i, j)>
+func.func @residual(%x: tensor<8x4xf32>, %r: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %r : tensor<8x4xf32>, tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %q = arith.addf %a, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<8x4xf32>
+  %exp = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %q = math.exp %a : f32
+    linalg.yield %q : f32
+  } -> tensor<8x4xf32>
+  return %sum, %exp : tensor<8x4xf32>, tensor<8x4xf32>
+}

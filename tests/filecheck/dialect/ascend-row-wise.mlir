@@ -9,3 +9,10 @@ func.func @any_rank(%x: tensor<?x3x4xf32>, %y: tensor<8xbf16>) {
   %1 = "ascend.row_wise"(%y) : (tensor<8xbf16>) -> tensor<8xbf16>
   return
 }
+
+// CHECK-LABEL: func.func @pair(
+// CHECK:         "ascend.row_wise_pair"(%arg0, %arg1) : (tensor<?x4xf32>, tensor<?x4xi1>) -> (tensor<?x4xf32>, tensor<?x4xi1>)
+func.func @pair(%x: tensor<?x4xf32>, %y: tensor<?x4xi1>) {
+  %0:2 = "ascend.row_wise_pair"(%x, %y) : (tensor<?x4xf32>, tensor<?x4xi1>) -> (tensor<?x4xf32>, tensor<?x4xi1>)
+  return
+}
