@@ -160,7 +160,7 @@ def test_everything_unsupported_is_listed():
     def several(x, n):
         a = jax.lax.dot(n, n.T, preferred_element_type=INT)
         b = x.at[n[0]].max(1.0), x.astype(jnp.int8).at[n[0]].set(1), jax.lax.cummax(x)
-        return a, b, jnp.sort(x), jax.lax.ragged_dot(x, x[None].astype(BF16), n[:1, 0])
+        return a, b, jnp.sort(n.astype(jnp.int16)), jax.lax.ragged_dot(x, x[None].astype(BF16), n[:1, 0])
 
     with pytest.raises(ja.errors.Unsupported) as caught:
         ja.compile(several, shape(8, 8), shape(8, 8, dtype=INT))
@@ -170,7 +170,7 @@ def test_everything_unsupported_is_listed():
     assert "a scatter of int8 that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
     assert "unsupported operation 'cummax': running maxima: kernels and libraries have running sums and products" in text
     assert "unsupported operation 'ragged_dot_general': a ragged product of float32 and bfloat16" in text
-    assert "unsupported operation 'sort'" in text
+    assert "unsupported operation 'sort': a sort of int16" in text
 
 
 def test_what_the_libraries_of_one_product_have():
