@@ -2,7 +2,7 @@
 
 A loop's induction variable lies between its bounds. What a `while` loop carries is known, in its body, to keep the
 condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold. So do,
-at an operation, those of the branches that it is in.
+at an operation, those of the branches that it is in. A loop can be a fact as well: that it is in its first iteration.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from mlir.dialects import arith
 
 from jascend.dialect.ascendc import constant_index
 
+from .accesses import is_same
+
 _SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
-_Facts = frozenset[ir.Value]
+Facts = frozenset[ir.Value | ir.Operation]
 
 
 def least(value: ir.Value) -> int | None:
@@ -28,39 +30,69 @@ def most(value: ir.Value) -> int | None:
 
 def is_at_least(value: ir.Value, number: int, at: ir.Operation | None = None) -> bool:
     """Whether value >= number is known; at an operation, where what its branches compared holds."""
-    bound = _bound(value, _facts_at(at) if at is not None else frozenset(), False)
+    bound = _bound(value, facts_at(at) if at is not None else frozenset(), False)
     return bound is not None and bound >= number
 
 
 def is_less(a: ir.Value, b: ir.Value) -> bool:
     """Whether a < b is known."""
-    low, high = most(a), least(b)
+    return _is_less(a, b, frozenset())
+
+
+def _is_less(a: ir.Value, b: ir.Value, facts: Facts) -> bool:
+    for fact in facts:
+        compared = _less(fact) if isinstance(fact, ir.Value) else None
+        if compared is not None and all(map(is_same, compared, (a, b))):
+            return True
+    low, high = _bound(a, facts, True), _bound(b, facts, False)
     return low is not None and high is not None and low < high
 
 
-def _facts_at(op: ir.Operation) -> _Facts:
+def runs(loop: ir.Operation) -> bool:
+    """Whether a loop, `for` or `while`, is known to run at least once."""
+    if loop.name == "scf.for":
+        return _is_less(loop.operands[0], loop.operands[1], facts_at(loop))
+    *_, condition = [op.operation for op in loop.regions[0].blocks[0].operations]
+    at_first = frozenset({loop})
+    return condition.name == "scf.condition" and all(_holds(fact, at_first) for fact in conjuncts(condition.operands[0]))
+
+
+def is_refuted(condition: ir.Value, facts: Facts) -> bool:
+    """Whether facts rule out that a condition, or one of those that it is the conjunction of, holds."""
+    return any(_is_less_refuted(fact, facts) for fact in conjuncts(condition))
+
+
+def _is_less_refuted(condition: ir.Value, facts: Facts) -> bool:
+    compared = _less(condition)
+    if compared is None:
+        return False
+    least_of_a, most_of_b = _bound(compared[0], facts, False), _bound(compared[1], facts, True)
+    return least_of_a is not None and most_of_b is not None and least_of_a >= most_of_b
+
+
+def facts_at(op: ir.Operation) -> Facts:
     """The conditions of the branches around an operation."""
     facts, block = set(), op.block
     while (owner := block.owner.operation).name != "func.func":
         if owner.name == "scf.if" and block == owner.regions[0].blocks[0]:
-            facts.update(_conjuncts(owner.operands[0]))
+            facts.update(conjuncts(owner.operands[0]))
         block = owner.block
     return frozenset(facts)
 
 
-def _bound(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
+def _bound(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     number = constant_index(value)
     if number is not None:
         return number
-    found = [_asserted(fact, value, upper) for fact in facts]
+    found = [_asserted(fact, value, upper) for fact in facts if isinstance(fact, ir.Value)]
     known = [bound for bound in (*found, _computed(value, facts, upper)) if bound is not None]
     return (min if upper else max)(known, default=None)
 
 
-def _computed(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
+def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     """The bound that follows from what the value is computed from."""
     if isinstance(value.owner, ir.Block):
-        return _of_argument(value, upper)
+        return _of_argument(value, facts, upper)
     op = value.owner
     if op.name == "arith.select":
         return _of_choice(op, facts, upper)
@@ -76,8 +108,13 @@ def _computed(value: ir.Value, facts: _Facts, upper: bool) -> int | None:
     return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[op.name]
 
 
-def _of_argument(value: ir.Value, upper: bool) -> int | None:
+def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     loop = value.owner.owner.operation
+    if loop in facts and value.owner == loop.regions[0].blocks[0]:
+        first = value.arg_number
+        if loop.name == "scf.for":
+            first = 0 if value.arg_number == 0 else 2 + value.arg_number
+        return _bound(loop.operands[first], facts, upper)
     if loop.name == "scf.for" and value.arg_number == 0:
         bound = _bound(loop.operands[int(upper)], frozenset(), upper)
         return bound if bound is None or not upper else bound - 1
@@ -88,16 +125,17 @@ def _of_argument(value: ir.Value, upper: bool) -> int | None:
     if condition.name != "scf.condition":
         return None
     carried = condition.operands[1 + value.arg_number]
-    found = [_asserted(fact, carried, upper) for fact in _conjuncts(condition.operands[0])]
+    found = [_asserted(fact, carried, upper) for fact in conjuncts(condition.operands[0])]
     known = [bound for bound in found if bound is not None]
     return (min if upper else max)(known, default=None)
 
 
-def _conjuncts(condition: ir.Value) -> list[ir.Value]:
+def conjuncts(condition: ir.Value) -> list[ir.Value]:
+    """What holds where a condition does."""
     owner = condition.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.andi":
         return [condition]
-    return [fact for operand in owner.operands for fact in _conjuncts(operand)]
+    return [fact for operand in owner.operands for fact in conjuncts(operand)]
 
 
 def _asserted(fact: ir.Value, value: ir.Value, upper: bool) -> int | None:
@@ -124,7 +162,7 @@ def _less(condition: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     return {_SLT: (a, b), _SGT: (b, a)}.get(predicate)
 
 
-def _of_choice(op: ir.Operation, facts: _Facts, upper: bool) -> int | None:
+def _of_choice(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
     condition, a, b = op.operands
     if _holds(condition, facts):
         return _bound(a, facts, upper)
@@ -134,11 +172,8 @@ def _of_choice(op: ir.Operation, facts: _Facts, upper: bool) -> int | None:
     return max(first, second) if upper else min(first, second)
 
 
-def _holds(condition: ir.Value, facts: _Facts) -> bool:
+def _holds(condition: ir.Value, facts: Facts) -> bool:
     if condition in facts:
         return True
     compared = _less(condition)
-    if compared is None:
-        return False
-    most_of_a, least_of_b = _bound(compared[0], facts, True), _bound(compared[1], facts, False)
-    return most_of_a is not None and least_of_b is not None and most_of_a < least_of_b
+    return compared is not None and _is_less(*compared, facts)

@@ -155,7 +155,8 @@ class _Synchroniser(Program):
     def _control(self, control: Control, state: State) -> State:
         if not self.adding:
             return super()._control(control, state)
-        entry = (state, *(self.missing(pair, pair.first_set) for pair in control.primed))
+        primed = (self.missing(pair, pair.first_set) for pair in control.primed)
+        entry = (state, *primed, *(self.before[item] for item in control.excluded_since))
         known = self.known.setdefault(control, {})
         if entry not in known:
             self.rounds[control] = 0
@@ -282,9 +283,11 @@ class _Synchroniser(Program):
         """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""
         while True:
             passed: set[Pair] = set()  # flags set with less to stand for than before
+            excludes_less = False  # branches further on
             for item in block.items[index:]:
-                if not passed and _covers(self.before[item], state):
+                if not passed and not excludes_less and _covers(self.before[item], state):
                     return
+                excludes_less |= item in self.excluding
                 if isinstance(item, Flag) and not item.is_wait:
                     old = self.missing(item.pair, item)
                     self.before[item] = state

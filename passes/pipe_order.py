@@ -7,7 +7,8 @@ carries what its source pipe knew: all the source has been given before, and all
 What the scalar unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
 
 Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
-longer grows, with the state before the loop in it, so a loop of zero trips is covered.
+longer grows, with the state before the loop in it, so a loop of zero trips is covered. Where a branch is taken, some of
+what may have run before cannot have (`exclusions`): such instructions count only if they did before a certain point.
 
 An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the
 loop, in the one before, or earlier; the back edge moves them on.
@@ -20,19 +21,18 @@ from functools import cached_property
 from operator import or_
 
 from mlir import ir
-from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import PIPES
 
-from .accesses import Access, accesses, copies_nothing_at_last, is_same
-from .bounds import is_less
+from .accesses import Access, accesses, copies_nothing_at_last
+from .bounds import runs
 from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
+from .exclusions import Branch, excluding_pairs, loops_that_turned
 
 State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
 _SCALAR = PIPES.index("S")
-_SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -61,6 +61,9 @@ class Control(Item):
     leading: int = 0  # instructions before the loop on one half of such a buffer
     ended: int = 0  # copies into such a buffer that are of nothing in the last iteration
     primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
+    turn: Item | None = None  # where a loop goes back, if it matters what is known there
+    excluded: list[tuple[int, Item]] = field(default_factory=list)  # instructions; they have not run since an item
+    excluded_since: list[Item] = field(default_factory=list)  # such items outside, for branches inside
 
     @property
     def is_loop(self) -> bool:
@@ -68,21 +71,8 @@ class Control(Item):
 
     @cached_property
     def runs(self) -> bool:
-        """Whether the loop is known to run at least once: by its bounds, or because it stands where they are compared."""
-        if RUNS in self.op.attributes:
-            return True
-        if self.op.name != "scf.for":
-            return False
-        bounds = list(self.op.operands)[:2]
-        if is_less(*bounds):
-            return True
-        block = self.block
-        while block.owner is not None:
-            is_branch = block.owner.op.name == "scf.if"
-            if is_branch and block is block.owner.blocks[0] and _is_less(block.owner.op.operands[0], *bounds):
-                return True
-            block = block.owner.block
-        return False
+        """Whether the loop is known to run at least once."""
+        return RUNS in self.op.attributes or runs(self.op)
 
 
 @dataclass(eq=False)
@@ -126,17 +116,6 @@ class Block:
     high: int = 0
 
 
-def _is_less(condition: ir.Value, first: ir.Value, last: ir.Value) -> bool:
-    """Whether a condition is `first < last`."""
-    owner = condition.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.cmpi":
-        return False
-    predicate, operands = owner.attributes["predicate"].value, list(owner.operands)
-    if predicate == _SGT:
-        operands.reverse()
-    return predicate in (_SLT, _SGT) and all(map(is_same, operands, (first, last)))
-
-
 class Unordered(Exception):
     """Instructions (bits) that nothing orders before one that conflicts with them."""
 
@@ -154,7 +133,9 @@ class Program:
         self.instructions: list[Instruction] = []
         self.before: dict[Item | Block, State] = {}  # the state that an item was met with, and that at a block's end
         self.primed: dict[Pair, int] = {}  # what a primed flag stands for, at the head of its loop
+        self.of_op: dict[ir.Operation, Item] = {}
         self.controls: dict[ir.Operation, Control] = {}
+        self.excluding: set[Item] = set()  # what decides that branches exclude each other
         self.body = self._block(kernel.regions[0].blocks[0], None)
         self.count = len(self.instructions)
         self._number_bits()
@@ -166,6 +147,7 @@ class Program:
         for view in block.operations:
             item = self._item(view.operation)
             item.block = result
+            self.of_op[item.op] = item
             result.items.append(item)
         result.high = len(self.instructions)
         return result
@@ -218,6 +200,7 @@ class Program:
         self._find_leading()
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
+        self._find_excluded()
 
     def _keep_innermost_turns(self) -> None:
         """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits
@@ -253,6 +236,36 @@ class Program:
                 instruction.accesses[k] = replace(access, start=start, end=end, turn=as_before)
                 loop.leading |= 1 << instruction.low
                 break
+
+    def _find_excluded(self) -> None:
+        """Finds what cannot have run where a branch is taken. What takes turns is left alone: its bits move."""
+        n = self.count
+        everything = (1 << 3 * n) - 1
+        branches = [
+            Branch(op, control.blocks[0].low, control.blocks[0].high)
+            for op, control in self.controls.items()
+            if not control.is_loop
+        ]
+        for branch in branches:
+            for op in loops_that_turned(branch):
+                loop = self.controls[op]
+                loop.turn = loop.turn or Item(None, loop.high, loop.high, loop.blocks[-1])
+                inside = (1 << loop.high) - (1 << loop.low)
+                self._exclude(self.controls[branch.op], everything & ~(inside | inside << n | inside << 2 * n), loop.turn)
+        turning = 0
+        for loop in self.turning_loops:
+            turning |= loop.turning | loop.leading
+        for later, earlier, op in excluding_pairs(branches):
+            bits = (1 << earlier.high) - (1 << earlier.low) & ~turning
+            self._exclude(self.controls[later.op], bits, self.of_op[op])
+            self.excluding.add(self.of_op[op])
+
+    def _exclude(self, branch: Control, bits: int, since: Item) -> None:
+        branch.excluded.append((bits, since))
+        control = branch
+        while control is not None and since.block not in control.blocks:
+            control.excluded_since.append(since)
+            control = control.block.owner
 
     # -- conflicts ----------------------------------------------------------------------------------------------
 
@@ -374,8 +387,11 @@ class Program:
 
     def _control(self, control: Control, state: State) -> State:
         if not control.is_loop:
-            after = [self.walk(block, state) for block in control.blocks]
+            taken = self._without_excluded(control, state)
+            after = [self.walk(block, x) for block, x in zip(control.blocks, (taken, state))]
             return joined(after[0], after[1] if len(after) > 1 else state)
+        if control.turn is not None:
+            self.before[control.turn] = self.start()
         state = tuple(self.entered(control, bits) for bits in state)
         for pair in control.primed:
             bits = self.missing(pair, pair.first_set) | self.between(pair.first_set.low, control.low)
@@ -385,11 +401,20 @@ class Program:
             again = self.back_edge(control, self.walk(control.blocks[-1], left))
             head = joined(state, again)
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
-            if head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
+            is_known = control.turn is None or self.before[control.turn] == again
+            if is_known and head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
                 after = again if control.runs else left
                 return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in after)
             state = head
             self.primed |= carried
+            if control.turn is not None:
+                self.before[control.turn] = again
+
+    def _without_excluded(self, branch: Control, state: State) -> State:
+        """What a branch is met with, where it is taken."""
+        for bits, since in branch.excluded:
+            state = tuple(seen & (before | ~bits) for seen, before in zip(state, self.before[since]))
+        return state
 
     def back_edge(self, loop: Control, state: State) -> State:
         return tuple(self.turned(loop, bits) for bits in state) if loop.turning else state

@@ -2,7 +2,7 @@
 meet.
 
 The kernels are run here by vector clocks over the pipes, with a number of iterations and branches drawn anew for every
-loop and `if`; nothing of the pass's own reasoning is used.
+loop and `if` that nothing else decides; nothing of the pass's own reasoning is used.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ FLAT = 'memref<64xf32, "ub">'
 class Writer:
     """Makes the text of a kernel."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, branches: float = 0.1):
         self.random = random.Random(seed)
+        self.branches = branches  # how many of the ops in a block are branches
         self.lines: list[str] = []
         self.count = 0
 
@@ -42,16 +43,18 @@ class Writer:
             '%d = "ascendc.local_tensor"() {name_hint = "d", offset = 2048 : i64} : () -> memref<128xf32, "ub">',
             f'%d0 = "ascendc.view"(%d, %c0) : (memref<128xf32, "ub">, index) -> {FLAT}',
         ]  # fmt: skip
+        self.conditions: list[tuple[str, str]] = []  # of which one holds, and is known to, where the other one does not
         self.block(0, [f"%b{i}" for i in range(BUFFERS)])
         return "\n".join([*head, *self.lines, "return", "}"])
 
-    def block(self, depth: int, buffers: list[str]) -> None:
+    def block(self, depth: int, buffers: list[str], first: str = "") -> None:
+        known = len(self.conditions)
         for _ in range(self.random.randint(1, 5 if depth else 6)):
             kind = self.random.random()
             if depth < 3 and kind < 0.15:
                 self.loop(depth, buffers)
-            elif depth < 3 and kind < 0.25:
-                self.lines.append("scf.if %p {")
+            elif depth < 3 and kind < 0.15 + self.branches:
+                self.lines.append(f"scf.if {self.condition(first)} {{")
                 self.block(depth + 1, buffers)
                 if self.random.random() < 0.5:
                     self.lines.append("} else {")
@@ -59,13 +62,33 @@ class Writer:
                 self.lines.append("}")
             else:
                 self.instruction(buffers)
+        del self.conditions[known:]
+
+    def condition(self, induction: str) -> str:
+        """Of a branch: drawn anew, false in a loop's first iteration, or true where another one is false."""
+        kind = self.random.random()
+        if kind < 0.3:
+            return "%p"
+        self.count += 1
+        n = self.count
+        if induction and kind < 0.6:
+            self.lines.append(f"%t{n} = arith.cmpi sgt, {induction}, %c0 : index")
+            return f"%t{n}"
+        if not self.conditions or self.random.random() < 0.3:
+            self.lines += [
+                f"%f{n} = arith.cmpf olt, %s, %s : f32",
+                f"%k{n} = arith.select %f{n}, %c0, %c1 : index",
+                f"%g{n} = arith.cmpi sgt, %k{n}, %c0 : index",
+            ]
+            self.conditions.append((f"%f{n}", f"%g{n}"))
+        return self.random.choice(self.random.choice(self.conditions))
 
     def loop(self, depth: int, buffers: list[str]) -> None:
         self.count += 1
         n, last = self.count, self.random.choice(("%n", "%c2"))
         if self.random.random() < 0.5:
             self.lines.append(f"scf.for %i{n} = %c0 to {last} step %c1 {{")
-            self.block(depth + 1, buffers)
+            self.block(depth + 1, buffers, f"%i{n}")
             self.lines.append("}")
             return
         if self.random.random() < 0.5:
@@ -78,7 +101,7 @@ class Writer:
             f'%this{n} = "ascendc.view"(%d, %at{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
             f'%that{n} = "ascendc.view"(%d, %to{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
         ]
-        self.block(depth + 1, [*buffers, f"%this{n}", f"%that{n}", f"%this{n}"])
+        self.block(depth + 1, [*buffers, f"%this{n}", f"%that{n}", f"%this{n}"], f"%i{n}")
         self.lines += [f"scf.yield %other{n} : index", "}"]
 
     def instruction(self, buffers: list[str]) -> None:
@@ -122,7 +145,8 @@ class Run:
         return []
 
     def scf_if(self, op) -> None:
-        choice = self.random.randrange(2)
+        holds = self.values.get(op.operands[0])
+        choice = self.random.randrange(2) if holds is None else int(not holds)
         if choice < len(op.regions) and len(op.regions[choice].blocks):
             self.block(op.regions[choice].blocks[0])
 
@@ -140,6 +164,17 @@ class Run:
 
     def arith_subi(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] - self.values[op.operands[1]]
+
+    def arith_cmpf(self, op) -> None:
+        self.values[op.results[0]] = bool(self.random.randrange(2))
+
+    def arith_select(self, op) -> None:
+        condition, a, b = (self.values[value] for value in op.operands)
+        self.values[op.results[0]] = a if condition else b
+
+    def arith_cmpi(self, op) -> None:
+        a, b = (self.values[value] for value in op.operands)
+        self.values[op.results[0]] = a > b
 
     def arith_muli(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] * self.values[op.operands[1]]
@@ -211,9 +246,13 @@ def test_flags_that_do_double_duty(ids, monkeypatch):
     check_kernels(range(200, 225))
 
 
-def check_kernels(seeds):
+def test_branches_that_exclude_each_other():
+    check_kernels(range(400, 450), branches=0.5)
+
+
+def check_kernels(seeds, branches=0.1):
     for seed in seeds:
-        text = Writer(seed).kernel()
+        text = Writer(seed, branches).kernel()
         with jascend.dialect.make_context():
             module = run_pipeline(ir.Module.parse(text), "insert-sync")
             kernel = module.body.operations[0]

@@ -1,0 +1,69 @@
+"""Which instructions cannot have run where a branch of a kernel is taken, as its conditions show; used by `pipe_order`.
+
+- *Not in the first iteration.* A loop that fills one half of a buffer while it reads the other pads the half where a tail
+  comes, which in the first iteration may be known to be none. Where that branch is taken the loop has turned, and nothing
+  outside of it has run since.
+- *One or the other.* Two branches, one behind the other, may stand under conditions of which one rules the other out. Where
+  the later one is taken, nothing in the earlier one has run since what decides between them was computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+
+from .bounds import Facts, conjuncts, facts_at, is_refuted
+
+_SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The first block of an `scf.if`, and the numbers of the instructions in it."""
+
+    op: ir.Operation
+    low: int
+    high: int
+
+    @property
+    def condition(self) -> ir.Value:
+        return self.op.operands[0]
+
+
+def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
+    """The loops around a branch whose first iteration does not take it."""
+    loops = {value.owner.owner.operation for value in _computed_from(branch.condition) if isinstance(value.owner, ir.Block)}
+    loops = [loop for loop in loops if loop.name == "scf.for"]
+    facts = facts_at(branch.op) if loops else frozenset()
+    return (loop for loop in loops if is_refuted(branch.condition, facts | {loop}))
+
+
+def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir.Operation]]:
+    """Pairs of branches, the later one first, and what computes the condition that rules the earlier one out."""
+    deciding: dict[ir.Value, list[Branch]] = {}
+    for branch in branches:
+        for value in _computed_from(branch.condition):
+            if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select":
+                deciding.setdefault(value.owner.operands[0], []).append(branch)
+    for later in branches:
+        for fact in conjuncts(later.condition):
+            if isinstance(fact.owner, ir.Block):
+                continue
+            for earlier in deciding.get(fact, ()):
+                if earlier.high <= later.low and is_refuted(earlier.condition, frozenset({fact})):
+                    yield later, earlier, fact.owner
+
+
+def _computed_from(condition: ir.Value) -> set[ir.Value]:
+    """What a condition follows from by scalar arithmetic, and all on the way."""
+    found, pending = set(), [condition]
+    while pending:
+        value = pending.pop()
+        if value in found:
+            continue
+        found.add(value)
+        if not isinstance(value.owner, ir.Block) and value.owner.name in _SCALAR_OPS:
+            pending += value.owner.operands
+    return found
