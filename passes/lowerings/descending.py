@@ -48,7 +48,9 @@ class Descending:
         batches = -(-vocabulary // (self.bands * meant))
         self.step = max(1, self.sampled // (self.bands * batches))
         self.lists = lists and self.bands >= _LISTED
-        self.collector = Collector(t, ramp, lane, BATCH)
+        # What the chunks of a short row can contribute is never more than the shorter of two sorts takes.
+        size = BATCH if self.lists else BATCH.of_chunks(-(-vocabulary // BATCH.gathered))
+        self.collector = Collector(t, ramp, lane, size)
 
     def each(
         self,
@@ -181,8 +183,10 @@ class Descending:
         done = t.both(fits, t.opposite(stays_in_run), "is_done")
 
         def onward():
-            more = b.select(b.cmpf("OEQ", low, end), t.zero, t.one)
-            return [self._below(sample, low, end), low, length, more]
+            is_last = b.cmpf("OEQ", low, end, "is_last")
+            following = lambda: [self._below(sample, low, end), t.one]
+            below, more = b.if_(is_last, ["low", "more"], lambda: [low, t.zero], following, types=[b.f32_type, b.index_type])
+            return [below, low, length, more]
 
         def again():
             """The rest of a run, or half of what was too much; of one value only, a run."""

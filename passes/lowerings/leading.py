@@ -16,7 +16,7 @@ Positions are float32 on the way, exact below 2^24. Lanes that hold no element h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 from mlir.dialects import arith
@@ -57,6 +57,12 @@ class Size:
     head: int
     gathered: int
     ordered: tuple[int, ...]  # at most two
+
+    def of_chunks(self, chunks: int) -> Size:
+        """The same where so many chunks contribute: no longer list is sorted than they can fill."""
+        most = chunks * self.head
+        longer = [lanes for lanes in self.ordered if lanes >= most] or [self.ordered[-1]]
+        return replace(self, ordered=(*(lanes for lanes in self.ordered if lanes < longer[0]), longer[0]))
 
 
 SMALL = Size(128, 48, 256, 256, 512, 2048, (512, 2048))
