@@ -23,7 +23,6 @@ from jascend.backends.ascend.codegen import tiling
 from jascend.backends.ascend.plan import Launch as PlannedLaunch
 
 _BLOCK = 32  # bytes
-_REACHED = 1 << 31  # this and a deletion's number: the launch says whether it gets there
 DELETIONS = ("flag", "barrier", "sync-all")
 
 
@@ -32,6 +31,7 @@ class Mutant:
     number: int
     kind: str
     text: str  # the line, or what is done to it
+    lines: frozenset[int] = frozenset()  # what the fault is in; of a buffer, none
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text}"
@@ -102,32 +102,39 @@ class Laboratory:
         self.library = twin.build(file, include_dirs=(directory,), target=target)
         self.timeout = None
         start = time.monotonic()
-        runs = [self.run(0, launch) for launch in subject.launches]
+        runs = [self.run(0, launch, trace=True) for launch in subject.launches]
         # A fault can make a loop's bounds anything.
         self.timeout = 5 + 20 * (time.monotonic() - start) / len(runs)
         self.expected = [outputs for outputs, _ in runs]
-        self.findings = [finding for _, findings in runs for finding in findings]
+        self.findings = [finding for _, run in runs for finding in run.findings]
+        self.reached = [{place[2] for trace in run.trace for place in trace.places} for _, run in runs]
+        self.order = list(range(len(runs)))
 
-    def run(self, number: int, launch: Launch) -> tuple[list[bytes], list]:
-        """The outputs and what the checker says."""
+    def run(self, number: int, launch: Launch, trace: bool = False) -> tuple[list[bytes], twin.Run]:
+        """The outputs, and the run with what the checker says."""
         outputs = [np.frombuffer(b"\xee" * x.nbytes, np.uint8).copy() for x in launch.like]
         tiling = launch.tiling + struct.pack("<I", number)
         run = self.library.launch(
             self.subject.name, [*(x.copy() for x in launch.inputs), *outputs], tiling=tiling, blocks=launch.blocks,
-            workspace_bytes=launch.workspace_bytes, timeout=self.timeout,
+            workspace_bytes=launch.workspace_bytes, timeout=self.timeout, trace=trace,
         )  # fmt: skip
-        return [output.tobytes() for output in outputs], run.findings
+        return [output.tobytes() for output in outputs], run
 
     def is_reached(self, mutant: Mutant) -> bool:
-        """Whether a launch runs through the place of a deletion."""
-        runs = (self.run(_REACHED + mutant.number, launch)[1] for launch in self.subject.launches)
-        return any(finding.kind == "assert" for findings in runs for finding in findings)
+        """Whether a launch runs through the place of a fault."""
+        return any(self._reaches(i, mutant) for i in self.order)
+
+    def _reaches(self, i: int, mutant: Mutant) -> bool:
+        return not mutant.lines or bool(mutant.lines & self.reached[i])
 
     def is_found(self, mutant: Mutant) -> bool:
-        """Whether the checker has findings; where the fault is one of data, other results count too."""
-        for launch, expected in zip(self.subject.launches, self.expected):
-            outputs, findings = self.run(mutant.number, launch)
-            if findings or (mutant.kind not in DELETIONS and outputs != expected):
+        """Whether the checker has findings; where the fault is one of data, other results count too. The launch that
+        found the last one is the first that is tried."""
+        for i in [i for i in self.order if self._reaches(i, mutant)]:
+            outputs, run = self.run(mutant.number, self.subject.launches[i])
+            if run.findings or (mutant.kind not in DELETIONS and outputs != self.expected[i]):
+                self.order.remove(i)
+                self.order.insert(0, i)
                 return True
         return False
 
@@ -156,18 +163,17 @@ class _Instrument:
         """The value of a constant in the text."""
         return int(text) if text.isdigit() else self.constants.get(text)
 
-    def add(self, kind: str, text: str) -> str:
+    def add(self, kind: str, text: str, *lines: int) -> str:
         """A new mutant; returns the condition under which its fault is in force."""
-        self.mutants.append(Mutant(len(self.mutants) + 1, kind, text))
+        self.mutants.append(Mutant(len(self.mutants) + 1, kind, text, frozenset(i + 1 for i in lines)))
         return f"tilingData.mutant == {len(self.mutants)}"
 
     def without(self, kind: str, *numbers: int) -> None:
         following = self.lines[numbers[0] + 1].strip()
-        condition = self.add(kind, f"line {numbers[0] + 1}, {self.lines[numbers[0]].strip()}, before {following}")
+        text = f"line {numbers[0] + 1}, {self.lines[numbers[0]].strip()}, before {following}"
+        condition = self.add(kind, text, *numbers)
         for i in numbers:
             self.lines[i] = f"if (!({condition})) {self.lines[i].strip()}"
-        reached = f"ASSERT(tilingData.mutant != {_REACHED + len(self.mutants)}u);"
-        self.lines[numbers[0]] = f"{reached} {self.lines[numbers[0]]}"
 
     def flags(self, lines: list[str]) -> None:
         events = {}
@@ -186,7 +192,7 @@ class _Instrument:
                 group.append(next(j for j, d, w, *_ in later if w == "Set" and d == inner))
                 group.append(next(j for j, d, w, *_ in later if w == "Wait" and d == depth))
             taken |= set(group)
-            condition = self.add("event-id", f"line {i + 1}, {lines[i].strip()}: another id")
+            condition = self.add("event-id", f"line {i + 1}, {lines[i].strip()}: another id", *group)
             wrong = "EVENT_ID5" if event[1] != "EVENT_ID5" else "EVENT_ID4"
             self.lines[i] = self.lines[i].replace(event[1], f"({condition} ? {wrong} : {event[1]})")
             self.without("flag", *group)
