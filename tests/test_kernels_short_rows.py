@@ -74,6 +74,14 @@ def test_integers_and_bytes():
     check(lambda x, n: jnp.where(x > n, x, n), x.astype(np.int32), np.arange(56, dtype=np.int32))
 
 
+def test_masks_of_rows_and_of_elements():
+    """A comparison a row takes 64 rows at a time, which are too many where they are long."""
+    flags = np.arange(60) % 2 == 0
+    check(lambda x, f: jnp.where(f[:, None], x, x * 2), normal(60, 100), flags)
+    check(lambda x, f: jnp.where(f[:, None], x, x * 2), normal(60, 700), flags, batches=False)
+    check(lambda x, m, w: jnp.where(m, x, w), normal(60, 700), normal(60, 700) > 0, normal(700), twin=True)
+
+
 def test_bits_do_not_depend_on_how_many_rows_there_are():
     """Nor on cores or the size of a tile, nor on whether the sum is one of many rows or stands beside a slice."""
     x = normal(130, 200)

@@ -43,11 +43,8 @@ def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
 
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
-    if type_name(element) == "i8" and not pad:  # bytes are filled four at a time
-        dst, element = low.view(dst, 0, length // 4, low.b.i32_type), low.b.i32_type
-
     def fill():
-        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
+        _fill(low, dst, element, pad)
         return []
 
     bound = most(count)
@@ -56,6 +53,13 @@ def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, e
         return
     short = low.b.cmpi("slt", count, low.b.index(length))
     low.b.if_(short, [], fill, about="Padding, for the lanes that the copy leaves alone.")
+
+
+def _fill(low: Lowering, dst: ir.Value, element: ir.Type, pad: float) -> None:
+    if type_name(element) == "i8":  # bytes are filled four at a time
+        dst, element = low.view(dst, 0, buffer_bytes(dst) // 4, low.b.i32_type), low.b.i32_type
+        pad = int.from_bytes(bytes([int(pad) & 0xFF]) * 4, "little", signed=True)
+    low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
 
 
 def _attribute(element: ir.Type, value: float) -> ir.Attribute:
@@ -84,7 +88,7 @@ def load_rows(low: Lowering, op: ir.Operation) -> None:
         return
     filled_blocks = -(-view.row_length * width // _BLOCK) * _BLOCK < view.pitch * width
     if pad is not None and filled_blocks:
-        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
+        _fill(low, dst, element, pad)
     elif pad is not None and not is_at_least(view.rows, rows, at=view.operation):
         _fill_if_short(low, dst, view.rows, rows, element, pad)
     padding = None if pad is None or view.row_length * width % _BLOCK == 0 else ir.FloatAttr.get(low.b.f32_type, pad)

@@ -23,16 +23,21 @@ _LEAST_ROWS = 8  # a block of float32
 _NEUTRAL = {"add": -0.0, "max": float("-inf"), "min": float("inf")}
 
 
-def length_of_rows(pieces, steps, labels: Access, columns: int) -> int | None:
-    """How long the rows of a kernel are that can have many in a tile; None where it cannot."""
+def length_of_rows(pieces, steps, labels: Access, columns: int, least: int) -> int | None:
+    """How long the rows of a kernel are that can have many in a tile, at least so many; None where it cannot."""
     own = [label for label in labels if label is not None]
     lengths = {step.reduction.length for step in steps} | ({columns} if "col" in labels else set())
     if own not in (["row"], ["row", "col"]) or len(lengths) != 1:
         return None
     (length,) = lengths
-    if not _SHORTEST <= length <= LONGEST:
+    if not _SHORTEST <= length <= LONGEST or least * _pitch(length) > _LEAST_ROWS * LONGEST:
         return None
     return length if all(_is_plain(value, access, length) for value, access in pieces) else None
+
+
+def _pitch(length: int) -> int:
+    """Lanes of a row in a tile."""
+    return max(32, 1 << (length - 1).bit_length())
 
 
 def _is_plain(value: ir.Value, access: Access, length: int) -> bool:
@@ -51,7 +56,7 @@ class RowBatches(Producers):
     """Computes batches of `most` rows of `length` elements."""
 
     def __init__(self, producers: Producers, length: int, most: int):
-        self.length, self.most, self.pitch = length, most, max(32, 1 << (length - 1).bit_length())
+        self.length, self.most, self.pitch = length, most, _pitch(length)
         super().__init__(producers.b, producers.buffers, most * self.pitch)
         self.row_lanes = most
         self.rows: ir.Value | None = None  # of the batch
@@ -134,7 +139,7 @@ class RowBatches(Producers):
 def build(work, share, length: int, rows: int | None, cores: int) -> None:
     """The rows of this core's `share`, of a kernel (`row_wise.RowWise`) that is compiled for `rows` on so many cores."""
     b, t = work.b, work.t
-    pitch = max(32, 1 << (length - 1).bit_length())
+    pitch = _pitch(length)
     most = max(_LEAST_ROWS, work.site.tile // 2 // pitch)
     if rows is not None:
         most = min(most, up(max(1, -(-rows // cores)), _LEAST_ROWS))

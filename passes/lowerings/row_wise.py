@@ -183,7 +183,10 @@ class RowWise:
         if not self.steps and self.is_flat():
             self.flat(share)
             return
-        short = row_batches.length_of_rows(self.pieces, self.steps, self.labels, self.shape[-1]) if self.is_one_run else None
+        short = None
+        if self.is_one_run:
+            least = self.producers.row_lanes
+            short = row_batches.length_of_rows(self.pieces, self.steps, self.labels, self.shape[-1], least)
         if short is not None:
             rows = None if self.type.is_dynamic_dim(0) else self.shape[0]
             row_batches.build(self, share, short, rows, self.site.target.vector_cores)
