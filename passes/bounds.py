@@ -57,9 +57,31 @@ def runs(loop: ir.Operation) -> bool:
     return condition.name == "scf.condition" and all(_holds(fact, at_first) for fact in conjuncts(condition.operands[0]))
 
 
+def turns(loop: ir.Operation) -> bool:
+    """Whether a loop, `for` or `while`, may run more than once."""
+    if loop.name == "scf.for":
+        first, last, step = list(loop.operands)[:3]
+        return not _reaches(least(first), least(step), most(last))
+    before, body = (region.blocks[0] for region in loop.regions)
+    (*_, condition), (*_, end) = ([op.operation for op in block.operations] for block in (before, body))
+    for fact in conjuncts(condition.operands[0]) if condition.name == "scf.condition" else ():
+        compared = _less(fact)
+        if compared is None or compared[0].owner != before:
+            continue
+        carried, bound = compared
+        if _reaches(least(end.operands[carried.arg_number]), 0, most(bound)):
+            return False
+    return True
+
+
+def _reaches(first: int | None, step: int | None, last: int | None) -> bool:
+    return None not in (first, step, last) and first + step >= last
+
+
 def is_refuted(condition: ir.Value, facts: Facts) -> bool:
     """Whether facts rule out that a condition, or one of those that it is the conjunction of, holds."""
-    return any(_is_less_refuted(fact, facts) for fact in conjuncts(condition))
+    false = [value for fact in facts if isinstance(fact, ir.Value) for value in falsehoods(fact)]
+    return any(part in false or _is_less_refuted(part, facts) for part in conjuncts(condition))
 
 
 def _is_less_refuted(condition: ir.Value, facts: Facts) -> bool:
@@ -96,6 +118,10 @@ def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     op = value.owner
     if op.name == "arith.select":
         return _of_choice(op, facts, upper)
+    if op.name == "ascendc.block_idx":
+        return None if upper else 0
+    if op.name in ("arith.remsi", "arith.divsi"):
+        return _of_division(op, facts, upper)
     if op.name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
         return None
     a = _bound(op.operands[0], facts, upper)
@@ -106,6 +132,19 @@ def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     if a is None or b is None:
         return None
     return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[op.name]
+
+
+def _of_division(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
+    """Of a number that is not negative by a constant, or what is left."""
+    divisor, low = constant_index(op.operands[1]), _bound(op.operands[0], facts, False)
+    if divisor is None or divisor < 1 or low is None or low < 0:
+        return None
+    bound = _bound(op.operands[0], facts, upper)
+    if op.name == "arith.divsi":
+        return bound if bound is None else bound // divisor
+    if not upper:
+        return 0
+    return divisor - 1 if bound is None else min(bound, divisor - 1)
 
 
 def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
@@ -126,8 +165,20 @@ def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
         return None
     carried = condition.operands[1 + value.arg_number]
     found = [_asserted(fact, carried, upper) for fact in conjuncts(condition.operands[0])]
+    if carried.owner == before and not upper and _only_grows(loop, carried.arg_number, value):
+        found.append(least(loop.operands[carried.arg_number]))
     known = [bound for bound in found if bound is not None]
     return (min if upper else max)(known, default=None)
+
+
+def _only_grows(loop: ir.Operation, number: int, value: ir.Value) -> bool:
+    """Whether what a `while` loop carries on is a value of its body and something that is not negative."""
+    *_, end = [op.operation for op in loop.regions[1].blocks[0].operations]
+    following = end.operands[number].owner
+    if isinstance(following, ir.Block) or following.name != "arith.addi" or following.operands[0] != value:
+        return False
+    added = constant_index(following.operands[1])
+    return added is not None and added >= 0
 
 
 def conjuncts(condition: ir.Value) -> list[ir.Value]:
@@ -136,6 +187,20 @@ def conjuncts(condition: ir.Value) -> list[ir.Value]:
     if isinstance(owner, ir.Block) or owner.name != "arith.andi":
         return [condition]
     return [fact for operand in owner.operands for fact in conjuncts(operand)]
+
+
+def falsehoods(fact: ir.Value) -> list[ir.Value]:
+    """What does not hold where a fact does that is the opposite of a condition."""
+    owner = fact.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.xori" or constant_index(owner.operands[1]) is not True:
+        return []
+    found, pending = [], [owner.operands[0]]
+    while pending:
+        value = pending.pop()
+        found.append(value)
+        if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.ori":
+            pending += value.owner.operands
+    return found
 
 
 def _asserted(fact: ir.Value, value: ir.Value, upper: bool) -> int | None:

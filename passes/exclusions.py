@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from .bounds import Facts, conjuncts, facts_at, is_refuted
+from .bounds import conjuncts, facts_at, falsehoods, is_refuted
 
 _SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
 
@@ -44,16 +44,18 @@ def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir
     """Pairs of branches, the later one first, and what computes the condition that rules the earlier one out."""
     deciding: dict[ir.Value, list[Branch]] = {}
     for branch in branches:
-        for value in _computed_from(branch.condition):
+        for value in (*_computed_from(branch.condition), *conjuncts(branch.condition)):
             if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select":
-                deciding.setdefault(value.owner.operands[0], []).append(branch)
+                value = value.owner.operands[0]
+            deciding.setdefault(value, []).append(branch)
     for later in branches:
         for fact in conjuncts(later.condition):
-            if isinstance(fact.owner, ir.Block):
-                continue
-            for earlier in deciding.get(fact, ()):
-                if earlier.high <= later.low and is_refuted(earlier.condition, frozenset({fact})):
-                    yield later, earlier, fact.owner
+            for decided in (fact, *falsehoods(fact)):
+                if isinstance(decided.owner, ir.Block):
+                    continue
+                for earlier in deciding.get(decided, ()):
+                    if earlier.high <= later.low and is_refuted(earlier.condition, frozenset({fact})):
+                        yield later, earlier, decided.owner
 
 
 def _computed_from(condition: ir.Value) -> set[ir.Value]:

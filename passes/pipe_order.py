@@ -26,7 +26,7 @@ from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import PIPES
 
 from .accesses import Access, accesses, copies_nothing_at_last
-from .bounds import runs
+from .bounds import runs, turns
 from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
 from .exclusions import Branch, excluding_pairs, loops_that_turned
@@ -73,6 +73,11 @@ class Control(Item):
     def runs(self) -> bool:
         """Whether the loop is known to run at least once."""
         return RUNS in self.op.attributes or runs(self.op)
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether the loop may run more than once."""
+        return turns(self.op)
 
 
 @dataclass(eq=False)
@@ -401,14 +406,21 @@ class Program:
             again = self.back_edge(control, self.walk(control.blocks[-1], left))
             head = joined(state, again)
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
+            if not control.turns:
+                self.primed |= carried
+                after = again if control.runs else joined(left, again)
+                return self._left(control, after)
             is_known = control.turn is None or self.before[control.turn] == again
             if is_known and head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
-                after = again if control.runs else left
-                return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in after)
+                return self._left(control, again if control.runs else left)
             state = head
             self.primed |= carried
             if control.turn is not None:
                 self.before[control.turn] = again
+
+    def _left(self, control: Control, state: State) -> State:
+        """The state behind a loop, of the one at its end."""
+        return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in state)
 
     def _without_excluded(self, branch: Control, state: State) -> State:
         """What a branch is met with, where it is taken."""

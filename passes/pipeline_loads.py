@@ -48,7 +48,7 @@ from jascend.dialect.elements import element_name, type_name
 from jascend.dialect.tile.common import length_of
 from jascend.dialect.tile.memory import COPIED_AS
 
-from .bounds import is_less
+from .bounds import is_less, turns
 from .builder import COMMENT, RUNS, Builder, name_of
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, SINGLE_BUFFERS
@@ -91,7 +91,7 @@ class PipelineLoads:
     def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> bool | None:
         """Whether the loop now loads ahead; None if it has nothing to load that way."""
         loads = _movable(loop)
-        if not loads or _trips(loop) <= 1:
+        if not loads or _trips(loop) <= 1 or not turns(loop):
             return None
         copy = sum(map(model.copy_cycles, loads))
         work = model.cycles(loop.regions[0].blocks[0])

@@ -85,7 +85,7 @@ class Writer:
 
     def loop(self, depth: int, buffers: list[str]) -> None:
         self.count += 1
-        n, last = self.count, self.random.choice(("%n", "%c2"))
+        n, last = self.count, self.random.choice(("%n", "%n", "%c2", "%c1"))
         if self.random.random() < 0.5:
             self.lines.append(f"scf.for %i{n} = %c0 to {last} step %c1 {{")
             self.block(depth + 1, buffers, f"%i{n}")

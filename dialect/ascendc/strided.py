@@ -22,11 +22,14 @@ _BROADCAST = 8  # elements that Brcb takes a repeat
 _MAX_STRIDE = 255
 
 
-def _hulls(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> list[tuple[int, int]]:
-    """Of each repeat, the bytes from the first to the last that its lanes lie on."""
-    whole, rest = divmod(op.mask * element_bytes_of(buffer), BLOCK)
-    last = max((whole - 1) * block_stride * BLOCK + BLOCK if whole else 0, whole * block_stride * BLOCK + rest if rest else 0)
-    return ranges(op.repeat, last, repeat_stride * BLOCK)
+def _pieces(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> list[tuple[int, int]]:
+    """The bytes that lanes lie on: of each repeat one run, or where its blocks are apart each of them."""
+    taken = op.mask * element_bytes_of(buffer)
+    if block_stride == 1:
+        return ranges(op.repeat, taken, repeat_stride * BLOCK)
+    starts = {(repeat * repeat_stride + block * block_stride, block) for repeat in range(op.repeat) for block in range(_BLOCKS)}
+    found = {(start * BLOCK, start * BLOCK + min(BLOCK, taken - block * BLOCK)) for start, block in starts if block * BLOCK < taken}
+    return sorted(found, key=lambda piece: piece[1])
 
 
 def _touched(name: str, position: int):
@@ -34,7 +37,7 @@ def _touched(name: str, position: int):
 
     def touched(op) -> list[tuple[int, int]]:
         half = len(op.strides) // 2
-        return _hulls(op, getattr(op, name), op.strides[position], op.strides[half + position])
+        return _pieces(op, getattr(op, name), op.strides[position], op.strides[half + position])
 
     return touched
 

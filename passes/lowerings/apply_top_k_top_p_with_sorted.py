@@ -181,7 +181,7 @@ class _SortedFilter:
             return b.exp(b.op(arith.addf, x, t.splat(shift, x), name="shifted"), "weights")
 
         def find():
-            start = b.op(arith.andi, first, b.index(-_UNIT), name="first_unit")
+            start = t.zero if self.units == 1 else b.op(arith.andi, first, b.index(-_UNIT), name="first_unit")
             ramp = t.ramp(lanes, b.f32_type, "unit_ramp")
 
             def add(column, sums):

@@ -34,7 +34,7 @@ def lower(op: ir.OpView, site: Site) -> None:
         words = cipher.of_low(b.splat(count, _LANES, "counter"))
         first = b.op(arith.muli, number, b.index(2), name="first_word")
         for i, word in enumerate(words):
-            t.store(word, out, t.plus(first, b.index(i)), t.one)
+            t.store(word, out, t.plus(first, b.index(i)), t.one, once=True)
         return []
 
     each_row(t, share, row)
