@@ -133,9 +133,13 @@ class Descending:
 
     def _run(self, chunks: RowChunks, value: ir.Value, column: ir.Value) -> list[ir.Value]:
         t, b = self.t, self.b
-        count = t.smaller(t.minus(b.index(self.vocabulary), column), b.index(chunks.chunk), "count")
-        x = chunks.at(column, count).x
-        inside = t.compare("OLT", self.ramp, t.f32_of(count), "inside")
+        if self.vocabulary < chunks.chunk:
+            start, number = column, t.minus(b.index(self.vocabulary), column, "count")
+            x, inside = chunks.at(start, number).x, t.compare("OLT", self.ramp, t.f32_of(number), "inside")
+        else:  # the last chunk is as long as the others, and begins with elements of the one before
+            start = t.smaller(column, b.index(self.vocabulary - chunks.chunk), "start")
+            number = t.minus(column, start, "known")
+            x, inside = chunks.at(start, b.index(chunks.chunk)).x, t.compare("OGE", self.ramp, t.f32_of(number), "inside")
         (equal,) = b.if_(
             b.cmpf("OEQ", value, value, "is_number"), ["equals"], lambda: [t.compare("OEQ", x, value, "equals")],
             lambda: [b.cmpf("UNE", x, x, "is_nan")], types=[inside.type],
@@ -148,10 +152,10 @@ class Descending:
             return [t.compress(x, equal, "packed_values")[0], *t.compress(self.ramp, equal, "packed_places")]
 
         values, places, number = b.if_(
-            b.cmpi("sge", count, t.zero), ["packed_values", "packed_places", "number"], packed,
+            b.cmpi("sge", number, t.zero), ["packed_values", "packed_places", "number"], packed,
             lambda: [values, places, t.zero], types=[values.type, places.type, b.index_type],
         )  # fmt: skip
-        places = b.op(arith.addf, places, b.splat(t.f32_of(column), chunks.chunk), name="places")
+        places = b.op(arith.addf, places, b.splat(t.f32_of(start), chunks.chunk), name="places")
         indices = t.to_i32(places, "indices")
         return [values, indices, number, t.zero]
 

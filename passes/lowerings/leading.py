@@ -212,14 +212,16 @@ class Leading:
     """Builds the search of one kernel. `ramp` and `lane` are those of a `Collector`."""
 
     def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, size: Size):
-        self.t, self.b, self.keys, self.size = t, t.b, keys, size
-        self.collector = Collector(t, ramp, lane, size)
+        self.t, self.b, self.keys, self.ramp, self.lane, self.size = t, t.b, keys, ramp, lane, size
 
     def pairs(self, chunks: RowChunks, number: ir.Value, finite: bool = False) -> ir.Value:
         """The first `number` elements (index, at least 1) as pairs with their positions, `size.listed` of them; what is
         behind the first `number` is unspecified. With `finite` nobody asks where -inf stands: behind the elements above
         it, should they be few, come -inf at any positions, and a long stretch is read once all the same."""
         t, b = self.t, self.b
+        # A list is filled by one pass over the stretch, or by two: one for what is above the last value, one for its copies.
+        size = self.size.of_chunks(2 * -(-chunks.length // chunks.chunk))
+        self.collector = Collector(t, self.ramp, self.lane, size)
         # A bound that is certain takes a pass more, which costs more than a sample where the row is computed.
         is_sampled = chunks.length >= (2 * SAMPLED if chunks.is_load else 4 * _LEAST_SAMPLE)
         bound = self._likely(chunks, number) if is_sampled else self._certain(chunks, number)
@@ -227,7 +229,7 @@ class Leading:
             is_open = b.cmpf("OEQ", bound, b.f32(NEG_INF), "is_open")
             bound = b.select(is_open, b.f32(-GREATEST), bound, "bound")
         found = self._collect(chunks, "UGE", bound, self.collector.empty(), "The elements that reach the bound.")
-        fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(self.size.ordered[-1])), "fails")
+        fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(size.ordered[-1])), "fails")
         if is_sampled:
             too_few = b.cmpi("slt", found.number, number, "too_few")
             too_few = t.both(too_few, t.opposite(is_open)) if finite else too_few

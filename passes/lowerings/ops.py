@@ -36,6 +36,8 @@ class Ops:
         return self.b.op(arith.andi, a, b, name=name)
 
     def either(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
+        if isinstance(b.type, ir.IntegerType) and constant_index(b) is False:
+            return a
         return self.b.op(arith.ori, a, b, name=name)
 
     def opposite(self, a: ir.Value, name: str | None = None) -> ir.Value:
