@@ -66,6 +66,10 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
         "few": lambda: np.where(rng.random(shape) < 0.002, 5, rng.normal(0, 1, shape)),
         # What only the first chunk has: NaN, or copies of a value.
         "early nan": lambda: np.where(np.isin(np.arange(vocabulary), (7, 3000)), np.nan, rng.normal(0, 4, shape)),
+        "half nan": lambda: np.where(rng.random(shape) < 0.5, np.nan, rng.normal(0, 4, shape)),
+        # What is above the rest is only in some columns mod 256, the width of a fold; or it is so few that copies follow.
+        "few columns": lambda: rng.normal(0, 1, shape) + 10 * (np.arange(vocabulary) % 256 < 90),
+        "few above": lambda: np.where(np.arange(vocabulary) % 700 == 7, 5.0, np.ones(shape)),
         "early run": lambda: np.where(np.arange(vocabulary) < 4096, 0.0, rng.normal(0, 4, shape) ** 3 + 0.01),
         "special": lambda: rng.choice([0.0, 1.0, -300.0, np.inf, -np.inf, np.nan], shape),
         "rising": lambda: np.sort(rng.normal(0, 4, shape), axis=1),
@@ -87,6 +91,10 @@ def is_sampled(vocabulary: int) -> np.ndarray:
 
 def row(values, dtype=F32) -> np.ndarray:
     return np.array(values, F32).astype(dtype)
+
+
+def normal(*shape, dtype=F32) -> np.ndarray:
+    return rng_of("normal", shape).normal(0, 1, shape).astype(dtype)
 
 
 def ints(values) -> np.ndarray:
@@ -189,8 +197,45 @@ def filter_sample(target):
 
 @subject
 def filter_sample_long(target):
-    draws = draws_of(LONG_CALLS, LONG, BF16)
+    draws = draws_of(LONG_CALLS, LONG)
     return mutations.of_program(filter_and_draw, *draws, cores=(1, 4), target=target, force=FUSED)
+
+
+def filter_and_draw_by_key(logits, p, k, key):
+    return jax.random.categorical(key, ja.apply_top_k_top_p(logits, p, k))
+
+
+def filter_and_draw_by_keys(logits, p, key):
+    return jax.vmap(jax.random.categorical)(key, top_p(logits, p))
+
+
+def by_key(calls, vocabulary):
+    return [
+        {"logits": logits_of(kind, vocabulary), "p": row(p), "k": ints(k), "key": jax.random.key(i)}
+        for i, (kind, p, k) in enumerate(calls)
+    ]
+
+
+@subject(targets=BOTH)
+def filter_sample_by_key(target):
+    draws = by_key(FILTER_CALLS, SHORT)
+    return mutations.of_program(filter_and_draw_by_key, *draws, cores=(1, 4), target=target, force=FUSED)
+
+
+@subject
+def filter_sample_by_keys(target):
+    """Top-p alone, and a key for each row."""
+    draws = [
+        {"logits": call["logits"], "p": call["p"], "key": jax.random.split(call["key"], ROWS)}
+        for call in by_key(FILTER_CALLS, SHORT)
+    ]
+    return mutations.of_program(filter_and_draw_by_keys, *draws, cores=(1, 4), target=target, force=FUSED)
+
+
+@subject
+def filter_sample_long_by_key(target):
+    draws = by_key(LONG_CALLS, LONG)
+    return mutations.of_program(filter_and_draw_by_key, *draws, cores=(1, 4), target=target, force=FUSED)
 
 
 # -- samplers ---------------------------------------------------------------------------------------------------------
@@ -213,10 +258,27 @@ SAMPLER_CALLS = [
 ]  # fmt: skip
 
 
-def sampler_calls(vocabulary, **others):
-    return [
-        {"logits": logits_of(kind, vocabulary), "top_k": ints(k), "top_p": row(p)} | others for kind, k, p in SAMPLER_CALLS
-    ]
+# Lists that are too short or long, folds and samples that mislead, runs up to the end of a row, batches of nothing.
+LONG_SAMPLER_CALLS = [
+    *SAMPLER_CALLS, ("outlier", [0, 0], [0.9, 1.0]), ("same", [0, 7], [0.99, 0.9]), ("half nan", [0, 900], [0.9, 0.95]),
+    ("half nan", [7, 0], [0.5, 1.0]), ("flat", [900, 100], [1.0, 1.0]), ("few columns", [100, 0], [0.9, 0.99]),
+    ("few above", [7, 100], [0.9, 1.0]),
+]  # fmt: skip
+
+
+def sampler_calls(vocabulary, calls=SAMPLER_CALLS, **others):
+    return [{"logits": logits_of(kind, vocabulary), "top_k": ints(k), "top_p": row(p)} | others for kind, k, p in calls]
+
+
+def at_end_of_batch(logits: np.ndarray) -> np.ndarray:
+    """For each row a top-p that ends its nucleus with the last but one element of those that are sorted first: all that
+    reach a certain element of a sample, or 1024."""
+    ordered = -np.sort(-logits, axis=1)
+    sampled = -np.sort(-logits[:, is_sampled(logits.shape[1])][:, :1024], axis=1)
+    number = np.minimum((logits >= sampled[:, 127:128]).sum(axis=1), 1024)
+    weights = np.exp(ordered.astype(np.float64))
+    sums = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    return np.array([(sums[i, n - 3] + sums[i, n - 2]) / 2 for i, n in enumerate(number)], np.float32)
 
 
 @subject(targets=BOTH)
@@ -228,7 +290,10 @@ def sampler(target):
 @subject
 def sampler_long(target):
     q = rng_of("sampler").exponential(size=(ROWS, 9000)).astype(F32)
-    return mutations.of_program(sample, *sampler_calls(9000, q=q), cores=(1, 4), target=target)
+    calls = sampler_calls(9000, LONG_SAMPLER_CALLS, q=q)
+    flat = logits_of("flat", 9000)
+    calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": at_end_of_batch(flat), "q": q})
+    return mutations.of_program(sample, *calls, cores=(1, 4), target=target)
 
 
 @subject
@@ -242,6 +307,36 @@ def sampler_with_rows(target):
     return mutations.of_program(sample_with_rows, *calls, cores=(1, 4), target=target)
 
 
+# -- random numbers ---------------------------------------------------------------------------------------------------
+
+
+def exponential(key):
+    return jax.random.exponential(key, (3, 5000))
+
+
+def of_folded_keys(key, count):
+    return jax.vmap(lambda key, count: jax.random.exponential(jax.random.fold_in(key, count), (70,)))(key, count)
+
+
+def folded(rows: int) -> dict:
+    return {"key": jax.random.split(jax.random.key(2), rows), "count": np.arange(rows, dtype=np.int32)}
+
+
+@subject(targets=BOTH)
+def random_numbers(target):
+    return mutations.of_program(exponential, {"key": jax.random.key(1)}, cores=(1, 3, 12), target=target)
+
+
+@subject
+def random_numbers_of_keys(target):
+    return mutations.of_program(of_folded_keys, folded(5), cores=(1, 2), target=target, kernel="random_exponential")
+
+
+@subject
+def random_keys(target):
+    return mutations.of_program(of_folded_keys, folded(5), cores=(1, 2), target=target, kernel="random_key")
+
+
 # -- sorts ------------------------------------------------------------------------------------------------------------
 
 
@@ -253,7 +348,7 @@ def ascending(x):
     return ja.sort(x)
 
 
-SORTED = ("normal", "ties", "same", "special", "rising", "early nan", "early run")
+SORTED = ("normal", "ties", "same", "special", "rising", "early nan", "half nan", "early run")
 
 
 @subject(targets=BOTH)
@@ -261,6 +356,28 @@ def sort(target):
     return mutations.of_program(
         descending, *({"x": logits_of(kind, SHORT)} for kind in SORTED), cores=(1, 4), target=target
     )
+
+
+def filter_sorted(values, indices, p, k):
+    return ja.apply_top_k_top_p_with_sorted(values, indices, p, k)
+
+
+def filtered_when_sorted(target, vocabulary, calls):
+    made = []
+    for kind, p, k in calls:
+        values, indices = ja.sort(logits_of(kind, vocabulary))
+        made.append({"values": np.asarray(values), "indices": np.asarray(indices), "p": row(p), "k": ints(k)})
+    return mutations.of_program(filter_sorted, *made, cores=(1, 4), target=target)
+
+
+@subject(targets=BOTH)
+def filter_of_sorted(target):
+    return filtered_when_sorted(target, SHORT, FILTER_CALLS)
+
+
+@subject
+def filter_of_sorted_long(target):
+    return filtered_when_sorted(target, 9001, [*FILTER_CALLS, ("normal", [0.9, 1.0], [50, 3000])])
 
 
 @subject
@@ -275,156 +392,6 @@ def sort_long_alone(target):
     """Each row by one core, all its bands."""
     calls = [{"x": logits_of(kind, 9001)} for kind in SORTED]
     return mutations.of_program(descending, *calls, cores=(1, 2), target=target, rows=48)
-
-
-# -- gating -----------------------------------------------------------------------------------------------------------
-
-DEEPSEEK = dict(k=8, norm_type=1, group_count=8, k_group=4, out_flag=True)
-
-
-def gate(x, bias):
-    return ja.moe_gating_top_k(x, bias=bias, group_select_mode=1, **DEEPSEEK)
-
-
-def gate_by_maxima(x, bias):
-    return ja.moe_gating_top_k(x, bias=bias, group_select_mode=0, **DEEPSEEK)
-
-
-def gate_by_softmax(x):
-    return ja.moe_gating_top_k(x, 6, renorm=0, norm_type=0)
-
-
-def gate_by_table(x, input_ids, tid2eid):
-    return ja.moe_gating_top_k(x, 8, input_ids=input_ids, tid2eid=tid2eid, norm_type=1)
-
-
-def gate_with_mask(x, bias, additional_bias, additional_token_mask):
-    return ja.moe_gating_top_k(
-        x, 5, bias=bias, additional_bias=additional_bias, additional_token_mask=additional_token_mask, norm_type=2
-    )
-
-
-def normal(*shape, dtype=F32) -> np.ndarray:
-    return rng_of("normal", shape).normal(0, 1, shape).astype(dtype)
-
-
-def gating(function, target, rows, **call):
-    """On one core, on some, on many, and on one more than there are rows; once with many ties. The last expert counts."""
-    if "bias" in call:
-        call["bias"][-1] = 3
-    tied = {name: np.round(a) if a.dtype.kind not in "bi" else a for name, a in call.items()}
-    broken = mutations.of_program(function, call, tied, cores=(1, 3, min(rows, 40)), target=target)
-    idle = tiling.pack({"rows_per_core": 0, "extra_rows": rows})
-    launch = dataclasses.replace(broken.launches[0], tiling=idle, blocks=rows + 1)
-    return dataclasses.replace(broken, launches=(*broken.launches, launch))
-
-
-@subject(targets=BOTH)
-def gating_in_groups(target):
-    return gating(gate, target, 70, x=normal(70, 256), bias=normal(256))
-
-
-@subject
-def gating_by_maxima(target):
-    return gating(gate_by_maxima, target, 40, x=normal(40, 256, dtype=BF16), bias=normal(256, dtype=BF16))
-
-
-@subject
-def gating_by_softmax(target):
-    return gating(gate_by_softmax, target, 40, x=normal(40, 64))
-
-
-@subject
-def gating_of_many(target):
-    return gating(gate_by_softmax, target, 9, x=normal(9, 1000, dtype=np.float16))
-
-
-@subject(targets=BOTH)
-def gating_by_table(target):
-    table = np.stack([rng_of(i).permutation(64)[:8] for i in range(30)]).astype(np.int32)
-    ids = ints(np.arange(20) * 7 % 33 - 1)  # some are not in the table
-    return gating(gate_by_table, target, 20, x=normal(20, 64), input_ids=ids, tid2eid=table)
-
-
-@subject
-def gating_with_mask(target):
-    mask = np.arange(20) % 3 == 0
-    return gating(
-        gate_with_mask, target, 20, x=normal(20, 200), bias=normal(200), additional_bias=normal(200) * 2,
-        additional_token_mask=mask,
-    )  # fmt: skip
-
-
-# -- routing ----------------------------------------------------------------------------------------------------------
-
-
-def routing(target, size=200, dtype=F32, others=None, tokens=40, slots=8, cores=(1, 2, 3, 5), **attributes):
-    """Ids that are all there, ids of which many are no expert's, and ids of which only the last are one's."""
-
-    def route(x, expert_idx, **others):
-        return ja.moe_init_routing(x, expert_idx, expert_num=16, **others, **attributes)
-
-    rng = rng_of("routing")
-    x = (normal(tokens, size) * 20).astype(dtype)
-    late = np.where(np.arange(tokens)[:, None] < tokens - 20, -1, rng.integers(0, 16, (tokens, slots)))
-    ids = rng.integers(0, 16, (tokens, slots)), rng.integers(-2, 3, (tokens, slots)), late
-    calls = [{"x": x, "expert_idx": ints(i), **(others or {})} for i in ids]
-    return mutations.of_program(route, *calls, cores=cores, target=target)
-
-
-@subject(targets=BOTH)
-def routing_copy(target):
-    return routing(target)
-
-
-@subject
-def routing_of_long_rows(target):
-    return routing(target, 60113, tokens=3, slots=2, cores=(1, 2))
-
-
-@subject
-def routing_scaled(target):
-    return routing(target, 77, BF16, {"scale": normal(40)}, expert_tokens_num_type=0, row_idx_type=1)
-
-
-@subject(targets=BOTH)
-def routing_dropped(target):
-    return routing(target, 64, drop_pad_mode=1, expert_capacity=12)
-
-
-@subject(targets=BOTH)
-def routing_of_a_range(target):
-    return routing(target, active_expert_range=(3, 11), expert_tokens_num_type=2, row_idx_type=1)
-
-
-@subject
-def routing_of_some(target):
-    return routing(target, dtype=np.int8, active_num=33)
-
-
-@subject(targets=BOTH)
-def routing_codes(target):
-    return routing(target, dtype=BF16, tokens=300, quant_mode=1)
-
-
-@subject
-def routing_codes_by_expert(target):
-    return routing(target, 64, BF16, {"scale": np.abs(normal(16, 64)) + 1}, tokens=300, quant_mode=1, row_idx_type=1)
-
-
-@subject
-def routing_codes_dropped(target):
-    return routing(target, 24, np.float16, tokens=300, quant_mode=1, drop_pad_mode=1, expert_capacity=30)
-
-
-@subject
-def routing_static_codes(target):
-    return routing(target, others={"scale": row([3]), "offset": row([1.5])}, tokens=300, quant_mode=0)
-
-
-@subject(targets=("ascend950",))
-def routing_float_codes(target):
-    return routing(target, 256, BF16, tokens=300, quant_mode=6)
 
 
 # -- a kernel by hand: two cores that read what the other one wrote ---------------------------------------------------

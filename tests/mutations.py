@@ -61,30 +61,44 @@ class Subject:
 
 def of_program(
     function, *calls: dict, target: str = "ascend910b", cores: tuple[int, ...] = (1,), rows: int | None = None,
-    force: tuple[str, ...] = (),
+    force: tuple[str, ...] = (), forbid: tuple[str, ...] = (), kernel: str = "",
 ) -> Subject:  # fmt: skip
-    """The one kernel of a program, compiled for the arrays of the first of the calls and launched for each of them with
-    each number of cores. `rows` compiles it for as many instead: how many cores share a row follows from that."""
+    """A kernel of a program, the one or that whose name ends so, compiled for the arrays of the first of the calls and
+    launched for each of them with each number of cores. `rows` compiles it for as many instead: how many cores share a row
+    follows from that."""
     first = calls[0]
     if rows is not None:
         first = {name: jax.ShapeDtypeStruct((rows, *a.shape[1:]), a.dtype) for name, a in calls[0].items()}
-    program = ja.compile(function, **first, target=target, force=force)
-    (kernel,) = program.kernels
-    (step,) = (step for step in program._compiled.plan.steps if isinstance(step, PlannedLaunch))
-    launches = []
+    program = ja.compile(function, **first, target=target, force=force, forbid=forbid)
+    (chosen,) = (one for one in program.kernels if one.name.endswith(kernel))
+    shape, launches = chosen.shape, []
     for call in calls:
-        leaves = jax.tree.leaves(((), call))
-        inputs = tuple(np.asarray(leaves[i]) for i in step.operands)
-        launched = step.rows(kernel.rows_of) if rows is None else len(inputs[0])
+        inputs = program._inputs((), call) if rows is None else [np.asarray(x) for x in jax.tree.leaves(call)]
+        step, operands = _operands(program, chosen, inputs)
+        launched = step.rows(chosen.rows_of) if rows is None else len(operands[0])
         shapes = [t.shape if rows is None else (launched, *t.shape[1:]) for t in step.types]
         like = tuple(np.zeros(shape, jnp.dtype(t.dtype)) for shape, t in zip(shapes, step.types))
         for number in cores:
-            fields, shape = kernel.shape.data(launched, number), kernel.shape
             launch = Launch(
-                tiling.pack(fields), inputs, like, shape.blocks(launched, number), shape.workspace_bytes(launched, number)
-            )
+                tiling.pack(shape.data(launched, number)), tuple(operands), like, shape.blocks(launched, number),
+                shape.workspace_bytes(launched, number),
+            )  # fmt: skip
             launches.append(launch)
-    return Subject(kernel.name, kernel.source, kernel.tiling_file, kernel.tiling_header, tuple(launches))
+    return Subject(chosen.name, chosen.source, chosen.tiling_file, chosen.tiling_header, tuple(launches))
+
+
+def _operands(program, chosen, inputs: list[np.ndarray]) -> tuple[PlannedLaunch, list[np.ndarray]]:
+    """The step that launches a kernel, and what it is given where the program gets these inputs."""
+    found, kernels = [], {kernel.name: kernel for kernel in program.kernels}
+
+    def launch(step: PlannedLaunch, operands: list[np.ndarray]) -> list[np.ndarray]:
+        if step.kernel != chosen.name:
+            return program._launch(kernels[step.kernel], step, operands, lambda *_: None, False)
+        found.append((step, operands))
+        return [type_.filled(0) for type_ in step.types]
+
+    program._compiled.plan.run(inputs, launch)
+    return found[0]
 
 
 class Laboratory:

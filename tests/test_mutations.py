@@ -10,6 +10,8 @@ import re
 from collections import Counter
 
 import mutation_subjects
+import mutation_subjects_moe  # noqa: F401: registers its subjects
+import mutation_subjects_rows  # noqa: F401
 import mutations
 import pytest
 
