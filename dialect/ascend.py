@@ -293,7 +293,9 @@ ASCEND = Dialect(
                 "the row takes the same index where `q + eps` is positive and finite, as draws from Exp(1) are, but for 0 in "
                 "some ten million of them; with 0 / 0 = NaN it takes what was filtered out. A row with NaN, +inf or "
                 "nothing but -inf has no probabilities: index 0. Unlike `top_k_top_p_sample`, an element takes `q` at its index "
-                "in the row, not at its rank, and `q` as it is, not its absolute value."
+                "in the row, not at its rank, and `q` as it is, not its absolute value. Without `p` and `k`, and then with a key, the "
+                "row is drawn from as it is: by `x - log(q + eps)`, in which of scores that differ by a relative 1e-5 either may be "
+                "the greatest."
             ),
             verify=_verify_filter_sample,
             rule=rules.filter_sample,

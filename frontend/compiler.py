@@ -387,8 +387,9 @@ def compile(  # noqa: A001
         installed modules, see docs/extending.md. Passes run on the imported graph, before the fusions that come with
         jascend, or on the level that they ask for. Those of installed packages (entry points in the group
         `jascend.passes`) take part unasked, before the others; None leaves these out, alone or as the first of several.
-      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", or one of a plugin.
-      force: names of passes that are to keep what they do also where it does not pay by the model of cost.
+      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", "fuse-elementwise", or one
+        of a plugin.
+      force: names of passes that are to do what they can also where it does not pay by the model of cost.
 
     Returns:
       A `Program`.

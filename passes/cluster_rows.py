@@ -2,7 +2,8 @@
 
 Elementwise work that only feeds an operator is computed inside that operator's kernel, where its data is anyway. What is
 left needs a place in memory: what the program returns, what a library call takes, and rows that an operator takes but can
-only be computed from whole rows, as a softmax. Each such value becomes the operand of an `ascend.row_wise`, and what uses
+only be computed from whole rows, as a softmax. With `operands`, all rows that an operator takes and that are computed get one;
+`fuse-elementwise` then decides which of them the operators compute themselves. Each such value becomes the operand of an `ascend.row_wise`, and what uses
 it reads its result.
 
 Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel then
@@ -43,10 +44,10 @@ from mlir.dialects import tensor
 
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
-from .lowerings.producers import CONCATENATION, SLICE, VIEWS, base_of, has_columns, positions_in, unsupported_reason
+from .lowerings.producers import CONCATENATION, SLICE, VIEWS, base_of, has_columns, inputs, positions_in, unsupported_reason
 from .lowerings.reductions import is_reduction, reduction_of
 from .lowerings.row_wise import Access, labels_of, pieces, sources
-from .registry import register_pass
+from .registry import option, register_pass
 
 LIBRARY_CALL = "ascend.library_call"
 ROW_WISE = ("ascend.row_wise", "ascend.row_wise_pair")
@@ -57,6 +58,8 @@ _WRITTEN = ("f32", "f16", "bf16", "i32", "i8", "i1")
 @register_pass("cluster-rows")
 @dataclass(frozen=True)
 class ClusterRows:
+    operands: bool = option(False, "rows that operators take go through memory too")
+
     def run(self, module: ir.Operation, remarks) -> None:
         failed = False
         for function in module.regions[0].blocks[0].operations:
@@ -65,7 +68,7 @@ class ClusterRows:
                 continue
             block = op.regions[0].blocks[0]
             _join_concatenations(block)
-            needed = _Needed(block)
+            needed = _Needed(block, self.operands)
             for value in needed.values:
                 failed |= not needed.write(value)
         if failed:
@@ -132,13 +135,15 @@ def _in_memory_anyway(value: ir.Value) -> bool:
 
 
 class _Needed:
-    """The values of a block that have to be in memory, each after those it is computed from; and who gets a kernel with whom."""
+    """The values of a block that have to be in memory, each after those it is computed from; and who gets a kernel with whom.
+    With `operands`, rows that operators take and nobody else are among them, each alone."""
 
-    def __init__(self, block: ir.Block):
+    def __init__(self, block: ir.Block, operands: bool):
         self.places = {result: i for i, view in enumerate(block.operations) for result in view.operation.results}
         self.values: list[ir.Value] = []
         self.takers: dict[ir.Value, list[ir.Operation]] = {}  # the ops that read a value from memory
         self.bound: set[ir.Value] = set()  # values that others have to find there
+        self.alone: set[ir.Value] = set()
         self.done: set[ir.Value] = set()
         self.promised: dict[ir.Value, ir.Value] = {}  # by later ones: what their kernel is to write, too
         for view in block.operations:
@@ -148,8 +153,11 @@ class _Needed:
                     self.need(operand, op, part_serves=op.name == LIBRARY_CALL)
             elif op.name in ASCEND.by_name:
                 for operand in op.operands:
-                    for value in [operand] if taken_from_memory(view, operand) else _outside(operand):
+                    for value in [operand] if taken_from_memory(view, operand) else outside(operand):
                         self.need(value, op)
+                    if operands and operand not in self.values and _are_rows_of_operators(operand):
+                        self.alone.add(operand)
+                        self.values.append(operand)
 
     def need(self, value: ir.Value, taker: ir.Operation | None, part_serves: bool = False) -> None:
         while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
@@ -162,6 +170,7 @@ class _Needed:
             self.bound.add(value)
         else:
             self.takers.setdefault(value, []).append(taker)
+        self.alone.discard(value)
         if value in self.values:
             return
         for other in _before(value, labels_of(value, computed), value):
@@ -172,6 +181,8 @@ class _Needed:
         """Puts a value into memory, alone or in a pair; whether that is possible."""
         if value in self.done:
             return True
+        if value in self.alone:
+            return _in_memory(value)
         other = self.promised.get(value)
         if other is None:
             rest = self.values[self.values.index(value) + 1 :]
@@ -201,7 +212,7 @@ class _Needed:
 
     def pairs(self, value: ir.Value, later: ir.Value) -> bool:
         """Whether the kernel of a later value can write an earlier one: it computes it anyway, and nothing reads it before."""
-        if value in self.done or later in self.done or value in self.bound:
+        if value in self.done or later in self.done or value in self.bound or {value, later} & self.alone:
             return False
         views = [use.owner.operation for use in value.uses if use.owner.name in VIEWS]
         in_time = all(self.place(op) > self.places[later] for op in (*self.takers[value], *views))
@@ -249,6 +260,23 @@ def _is_argument(value: ir.Value) -> bool:
     return isinstance(value.owner, ir.Block)
 
 
+def _are_rows_of_operators(value: ir.Value) -> bool:
+    """Whether a value is computed from arrays, is rows of several elements, can go through memory, and only operators take it."""
+    shape = ir.RankedTensorType(value.type)
+    if shape.rank < 2 or shape.shape[-1] < 2 or str(shape.element_type) not in _WRITTEN:
+        return False
+    takers = {use.owner.operation.name for use in value.uses}
+    only_operators = takers <= set(ASCEND.by_name) - {LIBRARY_CALL, *ROW_WISE}
+    return only_operators and not isinstance(value.owner, ir.Block) and produced(value.owner) and _has_array(value)
+
+
+def _has_array(value: ir.Value) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not produced(owner):
+        return True
+    return any(map(_has_array, inputs(owner)))
+
+
 def _before(
     value: ir.Value, access: Access, root: ir.Value, seen: set | None = None, reduced: bool = False
 ) -> Iterator[ir.Value]:
@@ -274,7 +302,7 @@ def _before(
             yield from _before(operand, operand_access, root, seen, reduced or is_reduction(owner))
 
 
-def _outside(value: ir.Value) -> Iterator[ir.Value]:
+def outside(value: ir.Value) -> Iterator[ir.Value]:
     """What an operator's kernel cannot compute, of what an operand is computed from."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -283,7 +311,7 @@ def _outside(value: ir.Value) -> Iterator[ir.Value]:
         yield value
         return
     for operand in owner.operands:
-        yield from _outside(operand)
+        yield from outside(operand)
 
 
 def _in_memory(value: ir.Value) -> bool:

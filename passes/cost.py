@@ -1,116 +1,192 @@
 """What the operators of a graph cost, by a model that is quick enough to decide by: whether a fusion pays.
 
-    launch + rounds x (bytes of one core / bandwidth of one core + vector cycles / clock) + a meeting of the cores
+    launch + once + rounds x (row + copies + vector work)
 
-A core that has several rows goes about them one after the other; where there are fewer rows than cores, some operators split a
-row. Bytes are those that a kernel reads of a row, computed operands counted by what they are computed from, and those that it
-writes. How often a row is read, and the cycles, follow from the kernels as the twin models them (`benchmarks/fusion.py`).
-Copies and vector work are added up where kernels overlap little of them; where a kernel goes about a row in one pass, loading
-ahead, the longer of the two counts.
+A core that has several rows goes about them one after the other, in `rounds`; where there are fewer rows than cores, some
+operators split a row. Copies are the bytes of a row that operands take, `reads` times, and those that are written, over the
+bandwidth of a core. Vector work is `element` cycles for 64 elements, and `computed` for 64 scalar operations that are computed
+where they are loaded. Where a kernel loads ahead, the longer of the two counts (`overlaps`).
+
+The figures of each kind of kernel are in `cost_figures.json`. They are fitted to what the twin models for a grid of graphs;
+`benchmarks/cost_figures.py` measures the grid and writes the file, and says how far the estimates are from the twin.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlir import ir
 
 from jascend.backends.ascend.targets import costs
 from jascend.backends.ascend.targets import target as target_of
 
+from .cluster_rows import LIBRARY_CALL, computed, produced
 from .lowerings.apply_top_k_top_p import SHORT_ROW
-from .lowerings.producers import inputs, unsupported_reason, width_of
+from .lowerings.producers import captured, width_of
+from .lowerings.site import parts_of_row
 
+FIGURES_FILE = Path(__file__).parent / "cost_figures.json"
 _ROWS = 64  # where the number is not known
-_MOST_PARTS, _LEAST_PART = 16, 2048  # of a row that is split, as `lowerings.site`
-_MEETING = 2e-6  # seconds
 _LANES = 64
+_SORTED_WHOLE = ("apply_top_k_top_p", "filter_sample", "top_k_top_p_sample")  # rows of at most SHORT_ROW elements
+_READ_IN_PART = {"ascend.filter_sample": ("q",)}  # where it is needed only: no matter
+
+Resolve = Callable[[ir.Value], ir.Value]  # the value that stands for a value
 
 
 @dataclass(frozen=True)
-class _Work:
-    """Of one operator: how often a row is read, vector cycles for 64 elements and for a row, whether rows are split, and
-    whether copies go on beside the vector work."""
+class Figures:
+    """What the time of one kind of kernel is made of; `once` in microseconds, `row`, `element` and `computed` in cycles."""
 
+    once: float = 0.0
+    row: float = 2_000.0
+    element: float = 8.0
+    computed: float = 2.0
     reads: float = 1.0
-    cycles: float = 8.0
-    of_row: float = 2_000.0
-    splits: bool = False
     overlaps: bool = False
 
 
-_WORK = {
-    "ascend.apply_top_k_top_p": _Work(3, 36, 5_000, True),
-    "ascend.apply_top_k_top_p_with_sorted": _Work(3, 36, 5_000),
-    "ascend.filter_sample": _Work(1.1, 18, 18_000, True, overlaps=True),
-    "ascend.random_exponential": _Work(0, 340, 2_000, True),
-    "ascend.random_key": _Work(1, 0, 6_000),
-    "ascend.sort": _Work(6, 300, 5_000, True),
-    "ascend.top_k_top_p_sample": _Work(3, 36, 2_000, True),
-}
-_DRAWING = 6_000  # cycles of a row whose survivors' numbers are drawn: one list of them
-_WORK_ON_SHORT_ROWS = {"ascend.filter_sample": _Work(1, 36, 5_000)}  # sorted whole, as the filter's
+@dataclass(frozen=True)
+class Work:
+    """What one operator has to do: its kind, rows and their length, cores that share a row; bytes of a row that operands take
+    and results give; scalar operations for an element that its operands are computed by."""
+
+    kind: str
+    rows: int
+    length: int
+    parts: int
+    read: float
+    written: float
+    computed: float
+
+    def microseconds(self, target: str, figures: Figures | None = None) -> float:
+        """The modelled time on a product; `figures` instead of those in the file."""
+        facts, cores = costs(target), target_of(target).vector_cores
+        figures = figures or figures_of(target_of(target).npu_arch).get(self.kind, Figures())
+        pieces = max(1, self.rows * self.parts)
+        bandwidth = min(facts.read, facts.total / min(cores, pieces))
+        copies = (figures.reads * self.read + self.written) / self.parts / bandwidth
+        cycles = (figures.element + figures.computed * self.computed) * self.length / self.parts / _LANES
+        vector = cycles / facts.clock
+        piece = max(copies, vector) if figures.overlaps else copies + vector
+        launch = facts.launch + facts.tiling_copy + figures.once * 1e-6
+        return (launch + -(-pieces // cores) * (figures.row / facts.clock + piece)) * 1e6
 
 
-def microseconds(module: ir.Module, target: str) -> float:
-    """The modelled time of all operators of a graph that something needs, each a kernel."""
-    total = 0.0
-
-    def add(op: ir.Operation) -> ir.WalkResult:
-        nonlocal total
-        if op.name.startswith("ascend.") and any(True for result in op.results for _ in result.uses):
-            total += _seconds(op, target)
-        return ir.WalkResult.ADVANCE
-
-    with module.context:
-        module.operation.walk(add)
-    return total * 1e6
+@functools.cache
+def figures_of(npu_arch: int) -> dict[str, Figures]:
+    """The figures in the file, by kind."""
+    kinds = json.loads(FIGURES_FILE.read_text())["figures"][str(npu_arch)]
+    return {kind: Figures(**figures) for kind, figures in kinds.items()}
 
 
-def _seconds(op: ir.Operation, target: str) -> float:
-    facts, cores = costs(target), target_of(target).vector_cores
-    rows_of = op.results[0] if op.name == "ascend.random_exponential" else op.operands[0]
-    shape = ir.RankedTensorType(rows_of.type)
-    sizes = [_ROWS if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
+def _itself(value: ir.Value) -> ir.Value:
+    return value
+
+
+# -- graphs ---------------------------------------------------------------------------------------------------------
+
+
+def compared(op: ir.OpView, replaced: Mapping[ir.Value, ir.Value | None], target: str) -> tuple[float, float]:
+    """The modelled microseconds of what changes in the graph around an op where values are replaced by others, and of what is
+    there now: operators of only one of the two graphs, or that take other operands in it."""
+    function = op.operation
+    while function.parent is not None and function.parent.name != "builtin.module":
+        function = function.parent
+    block = function.regions[0].blocks[0]
+
+    def times(resolve: Resolve) -> dict[ir.Operation, float]:
+        return {each: work_of(each, target, resolve).microseconds(target) for each in _operators(block, resolve)}
+
+    after, before = times(lambda value: replaced.get(value) or value), times(_itself)
+    changed = [each for each in {**after, **before} if after.get(each) != before.get(each)]
+    return tuple(sum(graph.get(each, 0.0) for each in changed) for graph in (after, before))
+
+
+def _operators(block: ir.Block, resolve: Resolve) -> Iterator[ir.Operation]:
+    """The operators that what a block returns is computed by."""
+    last = block.operations[len(block.operations) - 1].operation
+    waiting, seen = [last], {last}
+    while waiting:
+        op = waiting.pop()
+        if op.name.startswith("ascend.") and op.name != LIBRARY_CALL:
+            yield op
+        for value in (*op.operands, *captured(op)):
+            owner = resolve(value).owner
+            if not isinstance(owner, ir.Block) and owner.operation not in seen:
+                seen.add(owner.operation)
+                waiting.append(owner.operation)
+
+
+def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself) -> Work:
+    """What an operator has to do; `resolve` gives for a value the one that stands for it."""
+    shapes = [ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)]
+    sizes = _sizes(shapes[0]) if shapes else []
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
-    work = _WORK.get(op.name, _Work())
-    if length <= SHORT_ROW:
-        work = _WORK_ON_SHORT_ROWS.get(op.name, work)
-    parts = 1
-    if work.splits and rows:
-        parts = min(_MOST_PARTS, cores // rows, -(-length // _LEAST_PART))
-    parts = parts if parts >= 2 else 1
-    active = max(1, min(cores, rows * parts))
-    written = sum(_bytes_of_row(result, rows) for result in op.results)
-    moved = (work.reads * _read(rows_of, length) * length + written) / parts
-    bandwidth = min(facts.read, facts.total / active)
-    of_row = work.of_row + (_DRAWING if op.name == "ascend.filter_sample" and "draw" in op.attributes else 0)
-    copies, vector = moved / bandwidth, length / parts / _LANES * work.cycles / facts.clock
-    one = (max(copies, vector) if work.overlaps else copies + vector) + of_row / facts.clock
-    return facts.launch + -(-rows * parts // cores) * one + (_MEETING if parts > 1 else 0.0)
+    kind = _kind(op, length)
+    parts = parts_of_row(shapes[0], target_of(target).vector_cores) if len(sizes) == 2 else 1
+    if parts > 1 and f"{kind} split" in figures_of(target_of(target).npu_arch):
+        kind = f"{kind} split"
+    else:
+        parts = 1
+    leaves, computations = _sources(op, length, resolve)
+    written = sum(_bytes(result.type) for result in op.results) / max(rows, 1)
+    return Work(kind, rows, length, parts, sum(_bytes_of_row(leaf, rows, length) for leaf in leaves), written, computations)
 
 
-def _bytes_of_row(value: ir.Value, rows: int) -> float:
-    shape = ir.RankedTensorType(value.type)
-    sizes = [_ROWS if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
-    return math.prod(sizes) * width_of(shape.element_type) / max(rows, 1)
+def _rows_first(op: ir.Operation) -> list[ir.Value]:
+    """Operands and results, the rows that are dealt out to the cores first."""
+    values = [*op.operands, *op.results]
+    return values[::-1] if op.name == "ascend.random_exponential" else values
 
 
-def _read(value: ir.Value, length: int) -> int:
-    """Bytes in memory for each element of a row: of all that a computed value is computed from."""
-    found: dict[ir.Value, int] = {}
+def _kind(op: ir.Operation, length: int) -> str:
+    """Operators by what their kernels do: those of one kind have the same figures."""
+    words = [op.name.partition(".")[2]]
+    if op.name == "ascend.filter_sample" and "draw" in op.attributes:
+        words.append("drawing" if op.opview.p is not None or op.opview.k is not None else "drawing for all")
+    if "quant_mode" in op.attributes and op.attributes["quant_mode"].value >= 0:
+        words.append("quantized")
+    if words[0] in _SORTED_WHOLE and length <= SHORT_ROW:
+        words.append("short")
+    return " ".join(words)
 
-    def visit(value: ir.Value) -> None:
+
+def _sources(op: ir.Operation, length: int, resolve: Resolve) -> tuple[list[ir.Value], float]:
+    """What is in memory of what an operator's operands are computed from, and by how many scalar operations an element."""
+    inside = computed if op.name == "ascend.row_wise" else produced
+    in_part = [value for name in _READ_IN_PART.get(op.name, ()) if (value := getattr(op.opview, name)) is not None]
+    waiting = [resolve(operand) for operand in op.operands if operand not in in_part]
+    found, computations = {}, 0.0
+    while waiting:
+        value = waiting.pop()
+        if value in found or not isinstance(value.type, ir.RankedTensorType):
+            continue
         owner = value.owner
-        if isinstance(owner, ir.Block) or unsupported_reason(owner) is not None:
-            if isinstance(value.type, ir.RankedTensorType):
-                shape = ir.RankedTensorType(value.type)
-                if shape.rank and shape.shape[-1] == length:
-                    found[value] = width_of(shape.element_type)
-            return
-        for operand in inputs(owner):
-            visit(operand)
+        found[value] = isinstance(owner, ir.Block) or not inside(owner)
+        if not found[value]:
+            if owner.name == "linalg.generic" and length in _sizes(ir.RankedTensorType(owner.operands[0].type))[-1:]:
+                computations += len(owner.regions[0].blocks[0].operations) - 1
+            waiting += [resolve(operand) for operand in (*owner.operands, *captured(owner))]
+    return [value for value, in_memory in found.items() if in_memory], computations
 
-    visit(value)
-    return sum(found.values())
+
+def _sizes(shape: ir.RankedTensorType) -> list[int]:
+    return [_ROWS if shape.is_dynamic_dim(i) else shape.get_dim_size(i) for i in range(shape.rank)]
+
+
+def _bytes(type_: ir.Type) -> int:
+    shape = ir.RankedTensorType(type_)
+    return math.prod(_sizes(shape)) * width_of(shape.element_type)
+
+
+def _bytes_of_row(value: ir.Value, rows: int, length: int) -> float:
+    """Of a value in memory; one row for all is read for each."""
+    sizes = _sizes(ir.RankedTensorType(value.type))
+    return _bytes(value.type) / (1 if sizes == [length] else max(rows, 1))
+

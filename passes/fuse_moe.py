@@ -28,7 +28,7 @@ from .rewriting import rewrite
 _GATING, _ROUTING = (ASCEND.by_name[f"ascend.{name}"] for name in ("moe_gating_top_k", "moe_init_routing"))
 
 
-@rewrite("ascend.moe_init_routing", pass_name="fuse-moe")
+@rewrite("ascend.moe_init_routing", pass_name="fuse-moe", by_cost=True)
 def route_what_is_gated(op, rewriter):
     """A routing by experts that a gating chose chooses them itself."""
     gating = op.expert_idx.owner
@@ -38,17 +38,13 @@ def route_what_is_gated(op, rewriter):
     reason = _why_apart(gating, op)
     if reason is not None:
         return f"not fused with the gating before it: {reason}"
-    for earlier in _needed(op, gating):
-        earlier.move_before(gating.operation)
     both = ir.Location.fused([op.location, gating.location])  # the second for what the gating computes
     with ir.InsertionPoint(gating.operation), both:
         fused = _both(gating, op)
-    rewriter.replace_op(op, _results(fused, _ROUTING))
-    for result in _GATING.results:
-        value, replacement = getattr(gating, result.name), getattr(fused, result.name)
-        if value is not None and replacement is not None:  # ids that only the routing needs are no result
-            value.replace_all_uses_with(replacement)
-    rewriter.erase_op(gating.operation)
+    for earlier in _needed(op, gating):
+        rewriter.move_op_before(earlier, fused)
+    for replaced, definition in ((op, _ROUTING), (gating, _GATING)):
+        rewriter.replace_op(replaced, _results(fused, replaced, definition))
     return None
 
 
@@ -99,6 +95,7 @@ def _both(gating, routing) -> ir.OpView:
     )
 
 
-def _results(fused, definition) -> list[ir.Value]:
-    """Those of a fused op that an op of the definition has."""
-    return [value for result in definition.results if (value := getattr(fused, result.name)) is not None]
+def _results(fused, replaced, definition) -> list[ir.Value | None]:
+    """What of a fused op stands for each result of an op; None for the ids, if only the routing needs them."""
+    names = [result.name for result in definition.results]
+    return [getattr(fused, name) for name in names if getattr(replaced, name) is not None]

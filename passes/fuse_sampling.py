@@ -17,7 +17,8 @@ After:
 is `filter_sample`, which reads the logits once and writes an index a row. With a stage on it has other rules for ties than the
 filter, and takes `q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too.
 Of `q` the one operator takes the absolute value, and the other takes it as it is. A `q` that is drawn for nothing else
-(`random_exponential`) is drawn inside, for the elements that the filter keeps, and is never written.
+(`random_exponential`) is drawn inside, for the elements that the filter keeps, and is never written; where no filter is
+before the draw, for all elements.
 
 `filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number: with a
 `q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an infinite one beside
@@ -71,8 +72,7 @@ def sample_what_is_filtered(op, rewriter):
     """A draw from filtered rows filters them itself."""
     filtered = op.logits.owner
     if isinstance(filtered, ir.Block) or filtered.name != "ascend.apply_top_k_top_p":
-        everything = "no filter is before it, so it needs a number for every element: they are drawn by a kernel of their own"
-        return everything if op.q is not None and _drawn(op.q) is not None else True
+        return True
     reason = _why_not_plain(op)
     if reason is not None:
         return f"not fused with the filter before it: {reason}"
@@ -86,7 +86,7 @@ def sample_what_is_filtered(op, rewriter):
     if drawn is None:
         q, key, how = elementwise(op.q, [(op.q, (0, 1))], math.absf), None, {}
     else:
-        q, key, how = None, drawn.key, {"draw": drawn.draw, "low": drawn.low, "counts": drawn.counts}
+        q, key, how = None, drawn.key, _how(drawn)
     fused = ASCEND.classes["FilterSample"].build(
         filtered.logits, q, filtered.p, filtered.k, key, results=[op.logits_select_idx.type], eps=op.eps, target=target, **how
     )
@@ -95,6 +95,24 @@ def sample_what_is_filtered(op, rewriter):
         "takes q + eps for positive and finite: what the filter removes is never drawn, where 0 / 0 = NaN would draw it, "
         "and its q is not read"
     )
+
+
+@rewrite("ascend.top_k_top_p_sample", benefit=0, pass_name="fuse-sampling", by_cost=True)
+def draw_beside_rows(op, rewriter):
+    """A draw from rows as they are draws its numbers itself, if nothing else needs them."""
+    drawn = _drawn(op.q) if op.q is not None else None
+    if drawn is None or _why_not_plain(op) is not None:
+        return True
+    fused = ASCEND.classes["FilterSample"].build(
+        op.logits, None, None, None, drawn.key, results=[op.logits_select_idx.type], eps=op.eps, target=op.target, **_how(drawn)
+    )
+    rewriter.replace_op(op, fused)
+    rewriter.remark("compares logits less the logarithm of q, for every element: equal scores but for a relative 1e-5 may swap")
+
+
+def _how(drawn) -> dict[str, str | float]:
+    """How numbers are drawn."""
+    return {"draw": drawn.draw, "low": drawn.low, "counts": drawn.counts}
 
 
 def _drawn(q: ir.Value) -> ir.OpView | None:

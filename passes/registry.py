@@ -67,8 +67,7 @@ class Option:
 class PassInfo:
     """What is known of a pass: its flag, its documentation, its options, and how to make one. `touches` are the ops that it
     makes or changes, where it leaves all others as they are: only those of ours among them are verified anew. `stage` is the
-    level on which `jascend.compile` runs it if it is a plugin's; `by_cost` says that it keeps there what a fusion of the graph
-    has done only where that pays by the model (`cost`), or where it is forced."""
+    level on which `jascend.compile` runs it if it is a plugin's."""
 
     name: str
     file: str
@@ -77,7 +76,11 @@ class PassInfo:
     factory: Callable[..., Any]
     touches: tuple[str, ...] | None = None
     stage: str = "graph"
-    by_cost: bool = False
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether it can be decided by the model of cost for a product, and forced."""
+        return {"target", "force"} <= {option.name for option in self.options}
 
     @property
     def summary(self) -> str:
@@ -105,10 +108,10 @@ def option(default: int | str | bool | float, doc: str) -> Any:
 
 
 def register_pass(
-    name: str, *, stage: str = "graph", by_cost: bool = False, touches: tuple[str, ...] | None = None
+    name: str, *, stage: str = "graph", touches: tuple[str, ...] | None = None
 ) -> Callable[[type], type]:
-    """Class decorator: makes a frozen dataclass with a method `run(module, remarks)` the pass `name`; `touches` and
-    `by_cost` as in `PassInfo`.
+    """Class decorator: makes a frozen dataclass with a method `run(module, remarks)` the pass `name`; `touches` as
+    in `PassInfo`.
 
     `stage` says when `jascend.compile` runs it if a plugin registers it: "graph", on the imported graph, before our
     fusions; "tile", on kernels of tiles, before loads are pipelined; "ascendc", before buffers get addresses."""
@@ -121,7 +124,7 @@ def register_pass(
         check_arguments(cls.run, f"pass '{name}': {cls.__name__}.run", ("self", "module", "remarks"))
         module = sys.modules[cls.__module__]
         doc = _doc_of(cls, module)
-        add_pass(PassInfo(name, file_of(module), doc, _options(name, cls), cls, touches, stage, by_cost))
+        add_pass(PassInfo(name, file_of(module), doc, _options(name, cls), cls, touches, stage))
         cls.name = name
         return cls
 

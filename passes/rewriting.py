@@ -22,19 +22,25 @@ from mlir import rewrite as mlir_rewrite
 
 from .diagnostics import PassFailure, Remarks, emit_error, emit_exception
 from .handles import guarded
-from .registry import PassInfo, add_pass, check_arguments, file_of, known_pass, plugin_of
+from .registry import Option, PassInfo, add_pass, check_arguments, file_of, known_pass, plugin_of
 
 _MAX_REWRITES = 100_000  # a pattern that keeps matching its own result would run for ever
 _STAGES = {"tile": "tile", "ascendc": "ascendc"}  # of the root's dialect
+_BY_COST = (
+    Option("target", "target", str, "", "rewrite only where that pays on this product by the model of cost; else wherever it can"),
+    Option("force", "force", bool, False, "rewrite also where it does not pay"),
+)
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op."""
+    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op. One that is decided
+    `by_cost` happens only where it pays."""
 
     root: str
     function: Callable[[ir.OpView, Rewriter], Any]
     benefit: int
+    by_cost: bool = False
 
 
 class Rewriter:
@@ -42,7 +48,8 @@ class Rewriter:
 
     def __init__(self, inner: mlir_rewrite.PatternRewriter):
         self._inner = inner
-        self._edits: list[tuple[ir.Operation, list[ir.Value] | None]] = []
+        self._edits: list[tuple[ir.Operation, list[ir.Value | None] | None]] = []
+        self._moves: list[tuple[ir.Operation, ir.Operation]] = []
         self.remarks: list[str] = []
 
     @property
@@ -51,17 +58,24 @@ class Rewriter:
 
     def replace_op(self, op: ir.Operation | ir.OpView, new: Any) -> None:
         """Replaces an op by an op with as many results, a value, or a list of values of the same types, when the function
-        has returned."""
+        has returned; None in the list stands for a result that nothing uses (then)."""
         op = op.operation
         values = _values(new)
-        if [value.type for value in values] != [result.type for result in op.results]:
-            has, given = (", ".join(str(value.type) for value in v) or "none" for v in (op.results, values))
+        fit = len(values) == len(op.results) and all(
+            value is None or value.type == result.type for value, result in zip(values, op.results)
+        )
+        if not fit:
+            has, given = (", ".join(str(value and value.type) for value in v) or "none" for v in (op.results, values))
             raise ValueError(f"'{op.name}' has results {has} and cannot be replaced by values {given}")
         self._note(op, values)
 
     def erase_op(self, op: ir.Operation | ir.OpView) -> None:
         """Erases an op that nothing uses (then), when the function has returned."""
         self._note(op.operation, None)
+
+    def move_op_before(self, op: ir.Operation | ir.OpView, place: ir.Operation | ir.OpView) -> None:
+        """Moves an op to right before another one, when the function has returned."""
+        self._moves.append((op.operation, place.operation))
 
     def remark(self, text: str) -> None:
         """Says something of the rewrite, for `explain()`: what it takes for granted, say."""
@@ -72,18 +86,44 @@ class Rewriter:
             raise ValueError(f"'{op.name}' is replaced or erased twice")
         self._edits.append((op, values))
 
+    @property
+    def replaced(self) -> dict[ir.Value, ir.Value | None]:
+        """What stands for each result of the ops that are to be replaced."""
+        pairs = ((op.results, values) for op, values in self._edits if values is not None)
+        return {result: value for results, values in pairs for result, value in zip(results, values)}
+
     def commit(self) -> None:
         """Does what was asked for."""
+        for op, place in self._moves:
+            op.move_before(place)
         for op, values in self._edits:
-            if values is not None:
+            if values is not None and all(value is not None for value in values):
                 self._inner.replace_op(op, values)
-            elif any(True for result in op.results for _ in result.uses):
+                continue
+            for result, value in zip(op.results, values or ()):
+                if value is not None:
+                    result.replace_all_uses_with(value)
+            if any(map(_is_used, op.results)):
                 raise ValueError(f"'{op.name}' cannot be erased: its results are still used")
-            else:
-                self._inner.erase_op(op)
+            self._inner.erase_op(op)
+
+    def take_back(self) -> None:
+        """Erases what was created for the edits, which are not to be."""
+        waiting = [value for value in self.replaced.values() if value is not None]
+        self._edits.clear()
+        while waiting:
+            owner = waiting.pop().owner
+            if isinstance(owner, ir.Block) or any(map(_is_used, owner.operation.results)):
+                continue
+            waiting = [value for value in waiting if value.owner != owner] + list(owner.operation.operands)
+            self._inner.erase_op(owner.operation)
 
 
-def _values(new: Any) -> list[ir.Value]:
+def _is_used(value: ir.Value) -> bool:
+    return next(iter(value.uses), None) is not None
+
+
+def _values(new: Any) -> list[ir.Value | None]:
     if isinstance(new, (ir.Operation, ir.OpView)):
         return list(new.operation.results)
     return [new] if isinstance(new, ir.Value) else list(new)
@@ -95,9 +135,11 @@ class RewritePass:
 
     name: str
     rewrites: tuple[Rewrite, ...]
+    target: str = ""
+    force: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        driver = _Driver()
+        driver = _Driver(self.target, self.force)
         with module.context as context:
             patterns = mlir_rewrite.RewritePatternSet()
             for pattern in self.rewrites:
@@ -119,10 +161,9 @@ class RewritePass:
             last, _ = driver.passed[-1]
             emit_error(last, f"'{self.name}'{whose} reaches no fixpoint: stopped after {_MAX_REWRITES} rewrites")
             raise PassFailure
-        for where, text in driver.passed:
-            remarks.add(where, "passed", text)
-        for where, reason in driver.missed:
-            remarks.add(where, "missed", reason)
+        for kind, told in (("passed", driver.passed), ("analysis", driver.modelled), ("missed", driver.missed)):
+            for where, text in told:
+                remarks.add(where, kind, text)
 
 
 def _file(pattern: Rewrite) -> str:
@@ -132,8 +173,10 @@ def _file(pattern: Rewrite) -> str:
 class _Driver:
     """Calls rewrites from MLIR's greedy driver. Exceptions must not cross it: the first one stops all rewriting."""
 
-    def __init__(self):
+    def __init__(self, target: str, force: bool):
+        self.target, self.force = target, force
         self.passed: list[tuple[ir.Location, str]] = []
+        self.modelled: list[tuple[ir.Location, str]] = []
         self.missed: list[tuple[ir.Location, str]] = []
         self.raised: BaseException | None = None
         self.raised_at: ir.Location | None = None
@@ -150,7 +193,10 @@ class _Driver:
             edits = Rewriter(rewriter)
             with guarded(pattern.function, op.context, op), rewriter.ip, location:
                 failed = pattern.function(op, edits)
-            edits.commit()
+            if not failed and pattern.by_cost and self.target:
+                failed = self._does_not_pay(op, edits)
+            if not failed:
+                edits.commit()
         except BaseException as error:  # Ctrl-C too
             self.raised, self.raised_at = error, location
             return True
@@ -159,6 +205,18 @@ class _Driver:
         elif isinstance(failed, str) and (location, failed) not in self.missed:  # an op is tried more than once
             self.missed.append((location, failed))
         return bool(failed)
+
+    def _does_not_pay(self, op: ir.OpView, edits: Rewriter) -> str | None:
+        """Why a rewrite is not to be, by the model; None if it is."""
+        from . import cost  # which needs what lowers operators
+
+        with_it, without = cost.compared(op, edits.replaced, self.target)
+        modelled = f"modelled {with_it:.1f} us with it, {without:.1f} us without"
+        if with_it > without and not self.force:
+            edits.take_back()
+            return f"{modelled}: it does not pay, but can be forced"
+        self.modelled.append((op.location, modelled if with_it <= without else f"{modelled}; it is forced"))
+        return None
 
 
 def rewrite(
@@ -169,8 +227,9 @@ def rewrite(
     The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
     one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
     not matched and must not have changed anything; a string is the reason, and becomes a remark. Ops it creates go
-    before `op` and get its location. `stage` and `by_cost`: as of `register_pass`; the stage by default that of the
-    root's dialect.
+    before `op` and get its location. `stage`: as of `register_pass`, by default that of the root's dialect. With `by_cost`,
+    `jascend.compile` keeps what it has done at an op only where that pays by the model of cost, or where the pass is forced: each
+    op is decided by itself.
 
     Raises TypeError or ValueError for a root that is no op's name, a benefit out of 0 to 65535, or another signature."""
     if not isinstance(root, str) or "." not in root:
@@ -184,13 +243,14 @@ def rewrite(
         module = sys.modules[function.__module__]
         known = known_pass(name)
         earlier: Sequence[Rewrite] = known.factory.rewrites if known and isinstance(known.factory, _RewriteFactory) else ()
-        factory = _RewriteFactory(name, (*earlier, Rewrite(root, function, benefit)))
+        factory = _RewriteFactory(name, (*earlier, Rewrite(root, function, benefit, by_cost)))
         docs = [function.__doc__, module.__doc__]
         if pass_name:  # a pass of several rewrites is described by its file, as others are
             docs.reverse()
         doc = inspect.cleandoc(docs[0] or docs[1] or f"Rewrites {root}.")
         where = stage or _STAGES.get(root.partition(".")[0], "graph")
-        add_pass(PassInfo(name, file_of(module), doc, (), factory, stage=where, by_cost=by_cost))
+        options = _BY_COST if any(each.by_cost for each in factory.rewrites) else ()
+        add_pass(PassInfo(name, file_of(module), doc, options, factory, stage=where))
         return function
 
     return register
@@ -201,5 +261,5 @@ class _RewriteFactory:
     name: str
     rewrites: tuple[Rewrite, ...]
 
-    def __call__(self) -> RewritePass:
-        return RewritePass(self.name, self.rewrites)
+    def __call__(self, **options: str | bool) -> RewritePass:
+        return RewritePass(self.name, self.rewrites, **options)

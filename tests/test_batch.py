@@ -122,3 +122,29 @@ def test_gathers_and_groups_of_dimensions():
     assert [c.callee for c in program.library_calls] == ["aclnnIndexSelect", "aclnnMatmul"]
     (call,) = ja.compile(jnp.matmul, shape(B, 40), shape(40, 8)).profile(*given[1:]).library_calls
     assert call.flops == 2 * 30 * 40 * 8
+
+
+def drawn(x, key, place):
+    """With one key for all rows, and with one for each."""
+    own = jax.vmap(lambda place: jax.random.fold_in(key, place))(place)
+    return jax.random.categorical(key, x), jax.vmap(jax.random.categorical)(own, x)
+
+
+def test_keys():
+    key = jax.random.key(3)
+    program = ja.compile(drawn, shape(B, 60), key, shape(B, dtype=np.int32))
+    assert len(program.kernels) == 3
+    for rows in (1, 6):
+        rng = np.random.default_rng(rows)
+        given = rng.normal(size=(rows, 60)).astype(np.float32), key, rng.integers(-9, 9, rows).astype(np.int32)
+        words = (given[0], np.asarray(jax.random.key_data(key)).view(np.int32), given[2])
+        for found, expected in zip(on_tiles(program, *words), drawn(*given)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_keys_that_come_with_no_rows():
+    def split(x, key):
+        return jax.vmap(jax.random.categorical)(jax.random.split(key, x.shape[0]), x)
+
+    with pytest.raises(ja.errors.Unsupported, match="not any b: no operand has the rows"):
+        ja.compile(split, shape(B, 60), jax.random.key(0))

@@ -154,7 +154,7 @@ def test_forbid(run, tmp_path):
     status, out, _ = run(*arguments, "--forbid", "raise-sampling")
     assert status == 0 and "jascend_largest_sort: sort" in out and "apply_top_k_top_p" not in out
     status, _, err = run(*arguments, "--forbid", "raising")
-    assert status == 1 and "among raise-sampling, fuse-sampling, fuse-moe, but has 'raising'" in err
+    assert status == 1 and "among raise-sampling, fuse-sampling, fuse-moe, fuse-elementwise, but has 'raising'" in err
 
 
 def test_explain(run):

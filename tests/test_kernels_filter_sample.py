@@ -66,7 +66,7 @@ def run(directory, logits, q, p=None, k=None, eps="0.0", index="i32", target="as
 def expected(logits, q, p=None, k=None, eps=0.0):
     """The parts, one after the other. Also by how much the best score leads."""
     kwargs = {name: value for name, value in (("p", p), ("k", k)) if value is not None}
-    kept = np.asarray(ja.apply_top_k_top_p(jnp.asarray(logits), **kwargs)).astype(np.float64)
+    kept = np.asarray(ja.apply_top_k_top_p(jnp.asarray(logits), **kwargs) if kwargs else logits).astype(np.float64)
     weights = np.exp(kept - kept.max(axis=1, keepdims=True))
     scores = weights / weights.sum(axis=1, keepdims=True) / (q.astype(np.float64) + eps)
     ranked = np.sort(scores, axis=1)
@@ -335,3 +335,30 @@ def test_numbers_drawn_for_whole_rows(directory):
 def test_numbers_drawn_with_top_p_alone(directory):
     logits = np.random.default_rng(23).normal(0, 3, (25, 3000)).astype(np.float32)
     check_drawn(directory, logits, range(2), np.linspace(0.1, 1, 25).astype(np.float32), target="ascend950")
+
+
+# -- with a key, and no filter ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "dtype", "draw", "counts"),
+    [
+        ("ascend910b", (5, 700), "float32", GUMBEL, "array"),
+        ("ascend950", (3, 5003), "bfloat16", ("exponential", 0.0), "row"),
+        pytest.param("ascend910b", (50, 5003), "float16", GUMBEL, "row", marks=pytest.mark.long),
+    ],
+)
+def test_numbers_drawn_for_all(directory, target, shape, dtype, draw, counts):
+    """A core a row, and cores that share one, of which some have none."""
+    logits = np.random.default_rng(24).normal(0, 2, shape).astype(FLOATS[dtype][1])
+    check_drawn(directory, logits, range(6), draw=draw, counts=counts, target=target)
+
+
+@pytest.mark.parametrize("length", [700, 5003])
+def test_rows_without_probabilities_give_the_first_index(directory, length):
+    logits = np.full((5, length), -np.inf, np.float32)
+    logits[0, -1], logits[1], logits[2, 3], logits[4, 1:] = 2.0, -np.inf, np.nan, np.inf
+    logits[3, [4, -2]] = 1.0, -1e30
+    key = np.broadcast_to(np.array([3, 7], np.int32), (5, 2)).copy()
+    found = run(directory, logits, None, key=key, drawn=(*GUMBEL, "array"))
+    assert found.tolist() == [length - 1, 0, 0, 4, 0]

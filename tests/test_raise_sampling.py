@@ -743,7 +743,7 @@ def test_the_example_of_the_documentation():
 def test_forbidden():
     program = ja.compile(at_least_kth, LOGITS, forbid=["raise-sampling"])
     assert program.kernels[0].name == "jascend_at_least_kth_sort" and "raise-sampling" not in program.explain()
-    with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, fuse-moe, but has 'x'"):
+    with pytest.raises(ja.errors.Unsupported, match="raise-sampling, fuse-sampling, fuse-moe, fuse-elementwise, but has 'x'"):
         ja.compile(at_least_kth, LOGITS, forbid="x")
 
 
@@ -772,11 +772,13 @@ def test_a_sampler_with_a_key_is_one_kernel(fn):
         np.testing.assert_array_equal(program(LOGITS, key), jax.jit(fn)(LOGITS, key))
 
 
-def test_a_draw_from_all_tokens_draws_for_all():
+def test_a_draw_from_all_tokens_is_one_kernel():
+    """Logits are read once, and numbers are not written."""
     program = ja.compile(gumbel_by_name, LOGITS, KEY)
-    assert len(program.kernels) == 2
-    assert "no filter is before it, so it needs a number for every element" in program.explain()
-    np.testing.assert_array_equal(program(LOGITS, KEY), gumbel_by_name(LOGITS, KEY))
+    assert [kernel.name for kernel in program.kernels] == ["jascend_gumbel_by_name_filter_sample"]
+    report = program.profile(LOGITS, KEY)
+    assert report.gm_write_bytes == 4 * B and report.gm_read_bytes < LOGITS.nbytes + 64 * B
+    np.testing.assert_array_equal(report.outputs, gumbel_by_name(LOGITS, KEY))
 
 
 def split_and_draw(logits, key):

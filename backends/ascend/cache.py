@@ -62,12 +62,12 @@ def key(
 
 @functools.cache
 def _compiler() -> str:
-    """Hash of the compiler's sources as this process has them."""
+    """Hash of the compiler's sources, and of its figures, as this process has them."""
     digest = hashlib.sha256()
     backend = Path(__file__).parent
     roots = [Path(jascend.dialect.__file__).parent, Path(jascend.passes.__file__).parent, backend / "codegen"]
     for root in roots:
-        for path in sorted(root.rglob("*.py")):
+        for path in sorted((*root.rglob("*.py"), *root.rglob("*.json"))):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     for path in sorted(backend.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

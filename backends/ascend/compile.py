@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
-from jascend.passes import cost
 from jascend.passes.diagnostics import Diagnostic, Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates, pass_buffers
 from jascend.passes.lowerings.site import ROWS_OF
@@ -24,39 +23,18 @@ from .targets import Target
 
 # The passes of each stage. `program.ir(stage)` shows what a stage leaves behind.
 _CLEAN = "symbol-dce,canonicalize,cse"
-FUSIONS = ("fuse-sampling", "fuse-moe")
+FUSIONS = ("fuse-sampling", "fuse-moe", "fuse-elementwise")
 
 
-def _fused(
-    module: ir.Module, names: Sequence[str], target: str, force: Collection[str], remarks: Remarks
-) -> ir.Module:
-    """The graph after fusions. What one that is decided by cost has done is kept where the model says that it pays, or where
-    it is forced."""
-    for name in names:
-        of_pass = Remarks()
-        fused = run_pipeline(module, name, remarks=of_pass)
-        done = [remark for remark in of_pass.records if remark.kind == "passed"]
-        if not done or not find_pass(name).by_cost:
-            remarks.records += of_pass.records
-            module = fused
-            continue
-        without, with_it = cost.microseconds(module, target), cost.microseconds(fused, target)
-        modelled = f"modelled {with_it:.1f} us with it, {without:.1f} us without"
-        keeps = with_it <= without or name in force
-        if keeps:
-            remarks.records += of_pass.records
-            why = modelled if with_it <= without else f"{modelled}; it is forced"
-            module = fused
-        else:
-            why = f"{modelled}: it does not pay, but can be forced"
-        remarks.records.append(replace(done[0], kind="analysis" if keeps else "missed", text=why))
-    return module
-
-
-def _graph_stages(prefix: str) -> dict[str, str]:
+def _graph_stages(prefix: str, plugin_passes: Sequence[str], chosen: Callable[[str], str]) -> dict[str, str]:
+    """The passes on the graph; `chosen` gives those that can be left out, decided by cost, or forced, as they are to run."""
+    before, after = "".join(map(chosen, (*_at("graph", plugin_passes), *FUSIONS[:-1]))), chosen(FUSIONS[-1])
     return {
         "import": f"inline-calls,fold-scalars,canonicalize,call-libraries,import,{_CLEAN}",
-        "fused": f"fold-transposes,remove-dead-ops,cluster-rows,outline-kernels{{prefix={prefix}}},symbol-dce",
+        "fused": (
+            f"{before}fold-transposes,remove-dead-ops,cluster-rows{{operands=true}},{after}outline-kernels{{prefix={prefix}}},"
+            "symbol-dce"
+        ),
     }
 
 
@@ -164,13 +142,15 @@ def compile_module(
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
     those in `forbid` not at all; those in `force` keep what they do also where it does not pay. Raises `PipelineError` with
     the diagnostics where a pass refuses."""
+    def chosen(name: str) -> str:
+        if name in forbid:
+            return ""
+        by_cost = f"{{target={target.name} force={str(name in force).lower()}}}" if find_pass(name).by_cost else ""
+        return f"{name}{by_cost},"
+
     compiled = Compiled()
     plugin_passes = [name for name in plugin_passes if name not in forbid]
-    # Passes of the user's own come first: what they make may fuse further.
-    fusions = [*_at("graph", plugin_passes), *(name for name in FUSIONS if name not in forbid)]
-    for stage, pipeline in _graph_stages(f"jascend_{name}").items():
-        if stage == "fused":
-            module = _fused(module, fusions, target.name, force, compiled.remarks)
+    for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes, chosen).items():
         module = run_pipeline(module, pipeline, remarks=compiled.remarks)
         compiled.stages[stage] = str(module)
     compiled.plan = plan_of(_function(module, "main"))

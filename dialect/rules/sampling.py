@@ -40,7 +40,11 @@ def apply_top_k_top_p(
     check_present(op, "logits", logits)
     if p is None and k is None:
         raise ParamNullptr(op, "p and k", "are both None: at least one is required")
+    return _filtered(op, logits, p, k)
 
+
+def _filtered(op: str, logits: Shaped, p: Shaped | None, k: Shaped | None) -> Shaped:
+    """The dtypes, ranks and sizes of the filter's operands."""
     check_dtype(op, "logits", logits, FLOATS)
     if p is not None:
         check_dtype(op, "p", p, FLOATS)
@@ -73,11 +77,17 @@ def filter_sample(
     index_dtype: str = "int64",
     target: str | None = None,
 ) -> Shaped:
-    """The checks of the filter, then those of `q`, or of what is drawn in its place; an index a row."""
+    """The checks of the filter, then those of `q`, or of what is drawn in its place; an index a row. Rows that are drawn from as
+    they are need a key."""
     op = "filter_sample"
     if q is None and key is None:
         raise ParamNullptr(op, "q and key", "are both None: one is required")
-    rows = apply_top_k_top_p(logits, p, k, target=target)
+    if p is None and k is None and key is not None:
+        check_target(op, target)
+        check_present(op, "logits", logits)
+        rows = _filtered(op, logits, p, k)
+    else:
+        rows = apply_top_k_top_p(logits, p, k, target=target)
     if q is not None:
         check_dtype(op, "q", q, ("float32",))
         if not same_shape(q.shape, rows.shape):

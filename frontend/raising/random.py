@@ -78,7 +78,13 @@ def raise_key(node: Node) -> Raise | None:
     def build(value: Callable[[Node], Any]) -> list[Any]:
         rows = int(np.prod(shape))
         words = _words(key, value).reshape(*key.shape, *(1,) * (len(shape) - key.rank), 2)
-        counts = lax.bitcast_convert_type(value(count), jnp.int32) if isinstance(count, Node) else jnp.asarray(count, jnp.int32)
+        match count:
+            case Node():
+                counts = lax.bitcast_convert_type(value(count), jnp.int32)
+            case range():
+                counts = jnp.arange(len(count), dtype=jnp.int32)
+            case _:
+                counts = jnp.asarray(count, jnp.int32)
         if isinstance(count, Node):
             counts = counts.reshape(*counts.shape, *(1,) * (len(shape) - counts.ndim))
         words, counts = jnp.broadcast_to(words, (*shape, 2)), jnp.broadcast_to(counts, shape)
@@ -93,12 +99,12 @@ def raise_key(node: Node) -> Raise | None:
 def _child(node: Node) -> tuple[Node, Any] | None:
     """(key, count) where keys are made of others: the numbers are known, or a value of the graph, from the first axis on."""
     match node:
-        case Node("random_fold_in", (key, data)) if data.shape == key.shape[: data.rank]:
+        case Node("random_fold_in", (key, data)) if data.shape[: key.rank] == key.shape[: data.rank]:
             return key, data
         case Node("random_split", (key,)) if len(node.params["shape"]) == 1:
-            return key, np.arange(node.shape[-1], dtype=np.int32)
+            return key, range(node.shape[-1])
         case Node("random_unwrap", (Node("random_split", (key,)) as keys,)) if len(keys.params["shape"]) == 1:
-            return key, np.arange(keys.shape[-1], dtype=np.int32)
+            return key, range(keys.shape[-1])
         case Node("unstack", (keys,)) if (key := _split(keys)) is not None and node.params["axis"] == key.rank:
             return key, node.output
         case Node("squeeze", (Node("slice", (keys,)) as one,)) if (key := _split(keys)) is not None:

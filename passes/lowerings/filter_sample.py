@@ -14,6 +14,8 @@ A score comes from the same operations either way. The sum of the weights would 
 With a key in the place of q, numbers are drawn for survivors only (`threefry.py`): for those in the list, or for survivors of
 the whole row as they are collected, hundreds at a time, since twenty rounds take as long for a few numbers as for many.
 
+Without a filter all elements are survivors: see `drawn_rows.py`.
+
 What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or NaN,
 all probabilities are NaN, and the first element is chosen.
 """
@@ -29,6 +31,7 @@ from ..builder import up
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, merged_lists, plan_of
 from .candidates import LISTED, count_of, maximum_of
+from .drawn_rows import DrawnRows
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
 from .ops import GREATEST
@@ -37,7 +40,7 @@ from .rows import MAX_ROW
 from .site import Candidate, Site
 from .threefry import Draws, key_of
 
-SUMMARY = "Keeps the k largest of a row and, among them, the nucleus of mass p, and samples an index from what is left."
+SUMMARY = "Samples an index from every row, of what is left of it by top-k and top-p where there are any."
 # Operands are computed where they are loaded: to load ahead is worth more than long chunks.
 CANDIDATES = (
     Candidate(8192), Candidate(4096), Candidate(2048),
@@ -59,6 +62,9 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 @lowering("ascend.filter_sample", summary=SUMMARY, refusal=refusal, candidates=CANDIDATES)
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: all rows of this core."""
+    if op.p is None and op.k is None:
+        DrawnRows(op, site).build()
+        return
     plan = plan_of(op, site)
     site.remarks.append(plan.why)
     _FilterSample(op, site, plan).build()

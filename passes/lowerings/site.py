@@ -78,17 +78,22 @@ class Site:
         self.rows = self.b.op(memref.dim, memory, self.b.index(0), name="rows")
 
     def parts_of_row(self, matrix: ir.RankedTensorType) -> int:
-        """How many cores are to share a row of a matrix: as many as there are for it, if there are two at least, each with
-        enough to do."""
-        rows, length = matrix.shape
-        if self.parts is not None:
-            cores = self.parts
-        elif matrix.is_dynamic_dim(0) or rows == 0:
-            return 1
-        else:
-            cores = self.target.vector_cores // rows
-        most = min(cores, _MAX_PARTS, -(-length // _MIN_PART))
-        if most < 2:
-            return 1
-        # The same length with fewer parts: no part is empty.
-        return -(-length // up(-(-length // most), PART_UNIT))
+        """How many cores are to share a row of a matrix."""
+        return parts_of_row(matrix, self.target.vector_cores, self.parts)
+
+
+def parts_of_row(matrix: ir.RankedTensorType, cores: int, parts: int | None = None) -> int:
+    """How many of a product's cores are to share a row of a matrix, `parts` at most: as many as there are for it, if there are
+    two at least, each with enough to do."""
+    rows, length = matrix.shape
+    if parts is not None:
+        cores = parts
+    elif matrix.is_dynamic_dim(0) or rows == 0:
+        return 1
+    else:
+        cores = cores // rows
+    most = min(cores, _MAX_PARTS, -(-length // _MIN_PART))
+    if most < 2:
+        return 1
+    # The same length with fewer parts: no part is empty.
+    return -(-length // up(-(-length // most), PART_UNIT))

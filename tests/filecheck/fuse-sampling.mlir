@@ -163,3 +163,27 @@ func.func @numbers_used_twice(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %key: tens
   %0 = "ascend.top_k_top_p_sample"(%rows, %off, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
   return %0, %q : tensor<2xi32>, tensor<2x8xf32>
 }
+
+// Without a filter the draw makes its numbers itself, for all elements.
+// CHECK-LABEL: func.func @numbers_drawn_for_all(
+// CHECK-SAME:      %[[X:.*]]: tensor<2x8xf32>, %[[KEY:.*]]: tensor<2x2xi32>
+// CHECK:         %[[INDEX:.*]] = "ascend.filter_sample"(%[[X]], %[[KEY]]) {counts = "row", draw = "gumbel", eps = 0.000000e+00 : f32, low = 1.17549435E-38 : f32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 1>}
+// CHECK-NEXT:    return %[[INDEX]]
+func.func @numbers_drawn_for_all(%x: tensor<2x8xf32>, %key: tensor<2x2xi32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %one = arith.constant dense<1.0> : tensor<2xf32>
+  %q = "ascend.random_exponential"(%key) {length = 8 : i64, draw = "gumbel", low = 1.17549435E-38 : f32, counts = "row"} : (tensor<2x2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%x, %off, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
+
+// A top-k that may be on takes its numbers by rank.
+// CHECK-LABEL: func.func @numbers_by_rank_not_fused(
+// CHECK:         "ascend.random_exponential"
+// CHECK:         "ascend.top_k_top_p_sample"
+func.func @numbers_by_rank_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %key: tensor<2x2xi32>) -> tensor<2xi32> {
+  %one = arith.constant dense<1.0> : tensor<2xf32>
+  %q = "ascend.random_exponential"(%key) {length = 8 : i64, draw = "gumbel", low = 1.17549435E-38 : f32, counts = "row"} : (tensor<2x2xi32>) -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%x, %k, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
