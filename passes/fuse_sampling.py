@@ -14,11 +14,11 @@ After:
     %0 = "ascend.apply_top_k_top_p"(%x, %p, %k) ...
 
 `top_k_top_p_sample` with all its stages off draws from the rows as they are, and takes `q` by index. So after the filter it
-is `filter_sample`, which reads the logits once and writes an index a row. With a stage on it has other rules for ties than the
-filter, and takes `q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too.
-Of `q` the one operator takes the absolute value, and the other takes it as it is. A `q` that is drawn for nothing else
-(`random_exponential`) is drawn inside, for the elements that the filter keeps, and is never written; where no filter is
-before the draw, for all elements.
+is `filter_sample`, which reads the logits once and writes an index a row; rows may be widened between the two, for the one
+operator computes in float32. With a stage on it has other rules for ties than the filter, and takes `q` by rank: then the two
+stay. Filtered rows that something else needs are written anyway, and stay too. Of `q` the one operator takes the absolute
+value, and the other takes it as it is. A `q` that is drawn for nothing else (`random_exponential`) is drawn inside, for the
+elements that the filter keeps, and is never written; where no filter is before the draw, for all elements.
 
 `filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number: with a
 `q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an infinite one beside
@@ -69,14 +69,15 @@ def _filter(op, logits: ir.Value) -> ir.OpView:
 
 @rewrite("ascend.top_k_top_p_sample", pass_name="fuse-sampling", by_cost=True)
 def sample_what_is_filtered(op, rewriter):
-    """A draw from filtered rows filters them itself."""
-    filtered = op.logits.owner
+    """A draw from filtered rows, also from such that are widened, filters them itself."""
+    rows = _narrow(op.logits)
+    filtered = rows.owner
     if isinstance(filtered, ir.Block) or filtered.name != "ascend.apply_top_k_top_p":
         return True
     reason = _why_not_plain(op)
     if reason is not None:
         return f"not fused with the filter before it: {reason}"
-    if sum(1 for _ in op.logits.uses) > 1:
+    if any(sum(1 for _ in value.uses) > 1 for value in (op.logits, rows)):
         return "not fused with the filter before it: something else needs the filtered rows too"
     filtered = filtered.opview
     target = op.target or filtered.target
@@ -127,6 +128,16 @@ def _drawn(q: ir.Value) -> ir.OpView | None:
         if owner.name not in VIEWS:
             return None
         value = owner.operands[0]
+
+
+def _narrow(value: ir.Value) -> ir.Value:
+    """What a value is widened from, which changes nothing of it; else itself."""
+    op = value.owner
+    if isinstance(op, ir.Block) or op.name != "linalg.generic" or len(op.operands) != 2:
+        return value
+    source, body = op.operands[0], [view.operation for view in op.regions[0].blocks[0].operations]
+    is_cast = [inner.name for inner in body] == ["arith.extf", "linalg.yield"] and source.type.shape == value.type.shape
+    return source if is_cast else value
 
 
 def _why_not_plain(op) -> str | None:

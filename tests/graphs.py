@@ -23,5 +23,5 @@ def on_tiles(program, *arguments):
         def call(step, operands):
             return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
-        arrays = [*map(np.asarray, arguments), *program.constants]
+        arrays = program._inputs(arguments, {})
         return program._plan_for(arrays).run(arrays, launch, call)

@@ -137,8 +137,7 @@ def test_keys():
     for rows in (1, 6):
         rng = np.random.default_rng(rows)
         given = rng.normal(size=(rows, 60)).astype(np.float32), key, rng.integers(-9, 9, rows).astype(np.int32)
-        words = (given[0], np.asarray(jax.random.key_data(key)).view(np.int32), given[2])
-        for found, expected in zip(on_tiles(program, *words), drawn(*given)):
+        for found, expected in zip(on_tiles(program, *given), drawn(*given)):
             np.testing.assert_array_equal(found, expected)
 
 

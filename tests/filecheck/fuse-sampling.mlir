@@ -187,3 +187,22 @@ func.func @numbers_by_rank_not_fused(%x: tensor<2x8xf32>, %k: tensor<2xi32>, %ke
   %0 = "ascend.top_k_top_p_sample"(%x, %k, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
   return %0 : tensor<2xi32>
 }
+
+// A filter of bfloat16, whose rows are widened for the draw.
+// CHECK-LABEL: func.func @widened_between(
+// CHECK-SAME:      %[[X:.*]]: tensor<2x8xbf16>
+// CHECK:         "ascend.filter_sample"(%[[X]],
+#rows = affine_map<(i, j) -> (i, j)>
+func.func @widened_between(%x: tensor<2x8xbf16>, %k: tensor<2xi32>, %q: tensor<2x8xf32>) -> tensor<2xi32> {
+  %off = arith.constant dense<0> : tensor<2xi32>
+  %one = arith.constant dense<1.0> : tensor<2xf32>
+  %rows = "ascend.apply_top_k_top_p"(%x, %k) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<2x8xbf16>, tensor<2xi32>) -> tensor<2x8xbf16>
+  %empty = tensor.empty() : tensor<2x8xf32>
+  %wide = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]} ins(%rows : tensor<2x8xbf16>) outs(%empty : tensor<2x8xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %y = arith.extf %in : bf16 to f32
+    linalg.yield %y : f32
+  } -> tensor<2x8xf32>
+  %0 = "ascend.top_k_top_p_sample"(%wide, %off, %one, %q) {eps = 0.0 : f32, input_is_logits = true, is_need_logits = false, is_need_sample_result = false, ks_max = 1024 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0>, top_k_guess = 32 : i64} : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2x8xf32>) -> tensor<2xi32>
+  return %0 : tensor<2xi32>
+}
