@@ -177,7 +177,10 @@ def _shorten(message: str) -> str:
 def of_exception(error: BaseException, message: str, position: Position = UNKNOWN, file: str = "") -> Diagnostic:
     """A Python exception as a diagnostic: `message` and the exception, with a note at the line that raised it, or at
     the innermost line in `file` if there is one."""
-    text = f"{type(error).__name__}: {error}"
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # of its own `__str__`
+        text = type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in frames if frame.filename == file] or frames
     raised = UNKNOWN

@@ -21,7 +21,11 @@ from mlir import ir
 from .registry import is_ours
 
 _BASE = ir.Operation.__mro__[1]  # what `Operation` and `OpView` have in common; the bindings do not name it
-_HANDLES = (_BASE, ir.Value, ir.Block, ir.Region)
+# Beside those, lists of them, iterators and places between them, which refer to them as well.
+_LISTS = ("OperationList", "OperationIterator", "RegionSequence", "RegionIterator", "BlockList", "BlockIterator",
+          "BlockArgumentList", "OpOperandList", "OpResultList", "OpAttributeMap", "OpOperandIterator", "OpOperand")  # fmt: skip
+_PLACES = tuple(getattr(ir, name) for name in (*_LISTS, "InsertionPoint") if hasattr(ir, name))
+_HANDLES = (_BASE, ir.Value, ir.Block, ir.Region, *_PLACES)
 _MOST = 100_000  # objects to look at
 
 
@@ -30,16 +34,17 @@ class KeptHandle(Exception):
 
 
 @contextmanager
-def guarded(owner: Any, context: ir.Context, given: Any = None) -> Iterator[None]:
-    """A block in which `owner` works, a function or an object. Where it is a plugin's, ops that are used cannot be erased,
-    and KeptHandle is raised if it keeps handles that it got in the block, or `given`, the op that it is called with."""
+def guarded(owner: Any, context: ir.Context, given: Any = None, *, erases: bool = True) -> Iterator[None]:
+    """A block in which `owner` works, a function or an object. Where it is a plugin's, what would end the process is an
+    exception (`_checks`), and KeptHandle is raised if it keeps handles that it got in the block, or `given`, the op that it is
+    called with. Without `erases`, a driver knows of ops what only it may erase."""
     module = sys.modules.get(getattr(owner, "__module__", None))
     if module is None or is_ours(getattr(module, "__file__", None) or ""):
         yield
         return
     references = lambda: sys.getrefcount(context) + sys.getrefcount(given)
     before = references()
-    with _safe_erase():
+    with _checked(_checks(context, given, erases)):
         yield
     if references() <= before:
         return
@@ -89,19 +94,71 @@ def _is_of(value: Any, module: types.ModuleType) -> bool:
     return True
 
 
+# -- what MLIR does not survive -------------------------------------------------------------------------------------------
+
+
+def _checks(context: ir.Context, given: Any, erases: bool) -> Iterator[tuple[type, str, Callable[..., None]]]:
+    """Methods of the bindings with what holds for their arguments, or raises ValueError."""
+
+    def erase(op: ir.Operation) -> None:
+        if any(True for result in op.operation.results for _ in result.uses):
+            raise ValueError(f"'{op.operation.name}' cannot be erased: its results are still used")
+        around = given
+        while around is not None:
+            if op.operation == around.operation:
+                raise ValueError(f"'{op.operation.name}' cannot be erased: it is, or has in it, what the function is called with")
+            around = around.operation.parent
+        if not erases:
+            raise ValueError(f"'{op.operation.name}' cannot be erased at once: ask the rewriter, `erase_op`")
+
+    def detach(op: ir.Operation) -> None:
+        # It would go when Python lets go of it: with what uses it still there, or after its context.
+        raise ValueError(f"'{op.operation.name}' cannot be detached: move it, `move_before`, or clone it")
+
+    def same(thing: Any) -> None:
+        if thing is not None and thing.context is not context:
+            raise ValueError(f"{type(thing).__name__} of another context: build it in the context of the IR")
+
+    def create(name: str, *rest: Any, **more: Any) -> None:
+        known = context.allow_unregistered_dialects or context.is_registered_operation(name)
+        if not known:
+            raise ValueError(f"no operation is called '{name}'")
+
+    def erase_argument(block: ir.Block, number: int) -> None:
+        if next(iter(block.arguments[number].uses), None) is not None:
+            raise ValueError(f"argument {number} of a block cannot be erased: it is still used")
+
+    yield _BASE, "erase", erase
+    yield _BASE, "detach_from_parent", detach
+    yield _BASE, "clone", lambda op, *place, **place_by_name: same(op.operation)
+    yield ir.Operation, "create", create
+    yield ir.Block, "erase_argument", erase_argument
+    yield ir.Block, "append", lambda block, op: same(op.operation)
+    yield ir.InsertionPoint, "insert", lambda point, op: same(op.operation)
+    yield ir.OpOperandList, "__setitem__", lambda operands, place, value: same(value)
+    yield ir.OpAttributeMap, "__setitem__", lambda attributes, place, attribute: same(attribute)
+
+
 @contextmanager
-def _safe_erase() -> Iterator[None]:
-    """In the block, erasing an op that is still used is an exception; MLIR would end the process."""
-    erase: Callable = _BASE.erase
+def _checked(checks: Iterator[tuple[type, str, Callable[..., None]]]) -> Iterator[None]:
+    """In the block, the methods check their arguments first."""
+    replaced = []
 
-    @functools.wraps(erase)
-    def checked(self):
-        if any(True for result in self.operation.results for _ in result.uses):
-            raise ValueError(f"'{self.operation.name}' cannot be erased: its results are still used")
-        erase(self)
+    def replace(owner: type, name: str, check: Callable[..., None]) -> None:
+        plain = getattr(owner, name)
 
-    _BASE.erase = checked
+        @functools.wraps(plain)
+        def method(*args, **kwargs):
+            check(*args, **kwargs)
+            return plain(*args, **kwargs)
+
+        replaced.append((owner, name, vars(owner).get(name)))
+        setattr(owner, name, staticmethod(method) if isinstance(vars(owner).get(name), staticmethod) else method)
+
+    for owner, name, check in checks:
+        replace(owner, name, check)
     try:
         yield
     finally:
-        _BASE.erase = erase
+        for owner, name, own in replaced:
+            setattr(owner, name, own)

@@ -204,7 +204,9 @@ def _build(lowering: Lowering, op: ir.OpView, site: Site) -> None:
     try:
         with guarded(lowering.lower, op.context, op):
             lowering.lower(op, site)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # `sys.exit` too
         if is_ours(lowering.file) or isinstance(error, Unsupported):
             raise
         what = f"the lowering of '{op.operation.name}'{plugin_of(lowering.file)} failed"

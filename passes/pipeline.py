@@ -410,7 +410,9 @@ class _Run:
                 action()
             except failure:
                 errors = errors or [Diagnostic("error", f"{named} failed", position)]
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # `sys.exit` too
                 if os.environ.get("JASCEND_DEBUG") == "1":
                     raise
                 errors.append(of_exception(error, f"{named} failed", position, file))

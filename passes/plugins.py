@@ -149,7 +149,9 @@ def _of_module(name: str, load: Callable[[], Any]) -> Plugin:
     """Imports a module; of a package, what all its modules have registered."""
     try:
         value = load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # `sys.exit` too
         raise PluginError(of_exception(error, f"cannot load plugin '{name}'")) from error
     module = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", None))
     file = getattr(module, "__file__", None)
@@ -166,7 +168,9 @@ def _loaded(name: str, file: str, load: Callable[[], None]) -> Plugin:
     except registry.BadPlugin as error:
         position = Position(file, error.line, error.column)
         raise PluginError(Diagnostic("error", f"cannot load plugin '{name}': {error}", position)) from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # `sys.exit` too
         for added in _registered() - known:
             _forget(added)
         raise PluginError(of_exception(error, f"cannot load plugin '{name}'", Position(file, 1, 1), file)) from error

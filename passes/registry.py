@@ -155,6 +155,8 @@ def check_arguments(function: Callable, what: str, wanted: tuple[str, ...]) -> N
     """Raises TypeError unless a function can be called with so many arguments."""
     if not callable(function):
         raise TypeError(f"{what} must be a function of ({', '.join(wanted)}), got {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise TypeError(f"{what} must be a plain function: a call of {function.__name__} would only prepare its work")
     try:
         inspect.signature(function).bind(*wanted)
     except TypeError as error:

@@ -47,13 +47,14 @@ class Rewriter:
     """What a rewrite changes the IR with. Ops are created as anywhere; they go before the op that is rewritten."""
 
     def __init__(self, inner: mlir_rewrite.PatternRewriter):
-        self._inner = inner
+        self._inner: mlir_rewrite.PatternRewriter | None = inner
         self._edits: list[tuple[ir.Operation, list[ir.Value | None] | None]] = []
         self._moves: list[tuple[ir.Operation, ir.Operation]] = []
         self.remarks: list[str] = []
 
     @property
     def ip(self) -> ir.InsertionPoint:
+        self._check_open()
         return self._inner.ip
 
     def replace_op(self, op: ir.Operation | ir.OpView, new: Any) -> None:
@@ -81,7 +82,17 @@ class Rewriter:
         """Says something of the rewrite, for `explain()`: what it takes for granted, say."""
         self.remarks.append(text)
 
-    def _note(self, op: ir.Operation, values: list[ir.Value] | None) -> None:
+    def close(self) -> None:
+        """The end of the call that it serves: what it works with is gone."""
+        self._inner = None
+        self._edits, self._moves = [], []
+
+    def _check_open(self) -> None:
+        if self._inner is None:
+            raise ValueError("a rewriter serves the call that it is given to, which is over")
+
+    def _note(self, op: ir.Operation, values: list[ir.Value | None] | None) -> None:
+        self._check_open()
         if any(op == other for other, _ in self._edits):
             raise ValueError(f"'{op.name}' is replaced or erased twice")
         self._edits.append((op, values))
@@ -188,10 +199,9 @@ class _Driver:
     def apply(self, pattern: Rewrite, op: ir.OpView, rewriter: mlir_rewrite.PatternRewriter) -> bool:
         if self.raised is not None or self.applied >= _MAX_REWRITES:
             return True
-        location = op.location
+        location, edits = op.location, Rewriter(rewriter)
         try:
-            edits = Rewriter(rewriter)
-            with guarded(pattern.function, op.context, op), rewriter.ip, location:
+            with guarded(pattern.function, op.context, op, erases=False), rewriter.ip, location:
                 failed = pattern.function(op, edits)
             if not failed and pattern.by_cost and self.target:
                 failed = self._does_not_pay(op, edits)
@@ -200,6 +210,8 @@ class _Driver:
         except BaseException as error:  # Ctrl-C too
             self.raised, self.raised_at = error, location
             return True
+        finally:
+            edits.close()
         if not failed:
             self.passed.append((location, "; ".join([f"rewrote '{pattern.root}'", *edits.remarks])))
         elif isinstance(failed, str) and (location, failed) not in self.missed:  # an op is tried more than once

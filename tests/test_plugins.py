@@ -181,6 +181,11 @@ def test_mistakes_in_patterns(run, file, text, message):
 # -- mistakes in Python ---------------------------------------------------------------------------------------------
 
 HEAD = "from jascend.passes import rewrite\nfrom mlir import ir\nkept = []\n@rewrite('ascend.sort')\n"
+OTHER = """\
+def bad(op, r):
+    with ir.Context():
+        other = ir.Module.parse('func.func @g(%x: tensor<2x8xf32>) { return }')
+"""
 
 
 @pytest.mark.parametrize(
@@ -201,6 +206,24 @@ HEAD = "from jascend.passes import rewrite\nfrom mlir import ir\nkept = []\n@rew
         (HEAD + "def bad(op, r): r.erase_op(op)\n", "ValueError: 'ascend.sort' cannot be erased: its results are still used"),
         (HEAD + "def bad(op, r): r.replace_op(op, op.x)\n",
          "has results tensor<2x8xf32>, tensor<2x8xi32> and cannot be replaced by values tensor<2x8xf32>"),
+        ("import sys\nsys.exit(0)\n", "error: cannot load plugin 'bad.py': SystemExit: 0"),
+        (HEAD + "def bad(op, r): raise SystemExit(3)\n", "error: pass 'bad' of plugin 'bad.py' failed: SystemExit: 3"),
+        ("class Odd(Exception):\n    def __str__(self): return None\n" + HEAD + "def bad(op, r): raise Odd\n", "failed: Odd\n"),
+        (HEAD + "def bad(op, r): return bad(op, r)\n", "failed: RecursionError: maximum recursion depth exceeded"),
+        (HEAD + "def bad(op, r): yield op\n", "rewrite of 'ascend.sort' must be a plain function: a call of bad would only prepare"),
+        (HEAD + "def bad(op, r): op.operation.parent.erase()\n",
+         "'func.func' cannot be erased: it is, or has in it, what the function is called with"),
+        (HEAD + "def bad(op, r): op.operation.block.operations[2].operation.erase()\n",
+         "'func.return' cannot be erased at once: ask the rewriter, `erase_op`"),
+        (HEAD + "def bad(op, r): op.operation.detach_from_parent()\n", "'ascend.sort' cannot be detached: move it"),
+        (HEAD + "def bad(op, r): ir.Operation.create('no.such')\n", "no operation is called 'no.such'"),
+        (HEAD + "def bad(op, r):\n    kept.append(r)\n    return len(kept) > 1 and kept[0].ip\n",
+         "a rewriter serves the call that it is given to, which is over"),
+        (HEAD + "def bad(op, r):\n    kept.append(r.ip)\n    return True\n", "KeptHandle: 'kept' keeps"),
+        (HEAD + "def bad(op, r):\n    kept.append(iter(op.operation.block.operations))\n    return True\n", "KeptHandle: 'kept' keeps"),
+        (HEAD + OTHER + "    op.operation.operands[0] = other.body.operations[0].arguments[0]\n", "BlockArgument of another context: build it"),
+        (HEAD + OTHER + "    other.body.operations[0].operation.clone(r.ip)\n",
+         "Operation of another context: build it in the context of the IR"),
         (HEAD + "def bad(op, r):\n    op.operation.attributes['descending'] = ir.UnitAttr.get()\n    return True\n",
          "graph.mlir:1:1: note: the IR is invalid after pass 'bad' of plugin 'bad.py'"),
     ],
@@ -216,8 +239,19 @@ def test_types_and_attributes_may_be_kept(run):
     assert status == 0 and "bad: missed: only looks" in err
 
 
-def test_a_whole_pass_that_keeps_a_handle(run):
-    text = """
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        ("store.function = module.regions[0].blocks[0].operations[0]", "KeptHandle: 'store' keeps"),
+        ("store.functions = module.regions[0].blocks[0].operations", "KeptHandle: 'store' keeps"),
+        ("module.erase()", "ValueError: 'builtin.module' cannot be erased: it is, or has in it, what the function is called with"),
+        ("module.regions[0].blocks[0].operations[0].regions[0].blocks[0].erase_argument(0)",
+         "ValueError: argument 0 of a block cannot be erased: it is still used"),
+        ("raise BaseException('no')", "BaseException: no"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_whole_passes(run, work, message):
+    text = f"""
         from dataclasses import dataclass
         from jascend.passes import register_pass
         class Store: pass
@@ -226,10 +260,10 @@ def test_a_whole_pass_that_keeps_a_handle(run):
         @dataclass(frozen=True)
         class Bad:
             def run(self, module, remarks):
-                store.function = module.regions[0].blocks[0].operations[0]
+                {work}
     """
     status, _, err = run("bad.py", text)
-    assert status == 1 and "pass 'bad' of plugin 'bad.py' failed: KeptHandle: 'store' keeps" in err
+    assert status == 1 and f"pass 'bad' of plugin 'bad.py' failed: {message}" in err and "Traceback" not in err
 
 
 # -- operators ------------------------------------------------------------------------------------------------------
