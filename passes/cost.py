@@ -26,6 +26,7 @@ from jascend.backends.ascend.targets import costs
 from jascend.backends.ascend.targets import target as target_of
 
 from .cluster_rows import LIBRARY_CALL, computed, produced
+from .elementwise import number_of
 from .lowerings.apply_top_k_top_p import SHORT_ROW
 from .lowerings.producers import captured, width_of
 from .lowerings.site import parts_of_row
@@ -33,7 +34,8 @@ from .lowerings.site import parts_of_row
 FIGURES_FILE = Path(__file__).parent / "cost_figures.json"
 _ROWS = 64  # where the number is not known
 _LANES = 64
-_SORTED_WHOLE = ("apply_top_k_top_p", "filter_sample", "top_k_top_p_sample")  # rows of at most SHORT_ROW elements
+_SORTED_WHOLE = ("apply_top_k_top_p", "filter_sample", "sort", "top_k_top_p_sample")  # rows of at most SHORT_ROW elements
+_SPLIT = ("apply_top_k_top_p", "filter_sample", "random_exponential", "sort", "top_k_top_p_sample")  # where cores are left over
 _READ_IN_PART = {"ascend.filter_sample": ("q",)}  # where it is needed only: no matter
 
 Resolve = Callable[[ir.Value], ir.Value]  # the value that stands for a value
@@ -128,12 +130,10 @@ def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself) -> Work:
     shapes = [ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)]
     sizes = _sizes(shapes[0]) if shapes else []
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
-    kind = _kind(op, length)
-    parts = parts_of_row(shapes[0], target_of(target).vector_cores) if len(sizes) == 2 else 1
-    if parts > 1 and f"{kind} split" in figures_of(target_of(target).npu_arch):
-        kind = f"{kind} split"
-    else:
-        parts = 1
+    kind, parts = _kind(op, length), 1
+    if op.name.partition(".")[2] in _SPLIT and "as it is" not in kind:  # no core helps with a row that nothing sorts
+        parts = parts_of_row(shapes[0], target_of(target).vector_cores)
+        kind += " split" * (parts > 1)
     leaves, computations = _sources(op, length, resolve)
     written = sum(_bytes(result.type) for result in op.results) / max(rows, 1)
     return Work(kind, rows, length, parts, sum(_bytes_of_row(leaf, rows, length) for leaf in leaves), written, computations)
@@ -152,9 +152,17 @@ def _kind(op: ir.Operation, length: int) -> str:
         words.append("drawing" if op.opview.p is not None or op.opview.k is not None else "drawing for all")
     if "quant_mode" in op.attributes and op.attributes["quant_mode"].value >= 0:
         words.append("quantized")
+    if op.name == "ascend.top_k_top_p_sample" and op.opview.min_ps is None and _is_off(op.opview, length):
+        words.append("as it is")
     if words[0] in _SORTED_WHOLE and length <= SHORT_ROW:
         words.append("short")
     return " ".join(words)
+
+
+def _is_off(sample: ir.OpView, length: int) -> bool:
+    """Whether a row is known to be drawn from as it is."""
+    k, p = number_of(sample.top_k), number_of(sample.top_p)
+    return k is not None and not 0 < k <= length and p is not None and p >= 1
 
 
 def _sources(op: ir.Operation, length: int, resolve: Resolve) -> tuple[list[ir.Value], float]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
+from .lowerings.producers import VIEWS
+
 
 def elementwise(
     like: ir.Value, operands: Sequence[tuple[ir.Value, Sequence[int]]], body: Callable[..., ir.Value]
@@ -41,3 +43,22 @@ def _empty(like: ir.Value) -> ir.Value:
         for i in range(kind.rank)
     ]
     return tensor.empty(sizes, kind.element_type)
+
+
+def number_of(value: ir.Value) -> float | int | None:
+    """The one number that all elements of a value are, where it is a constant, spread."""
+    op = value.owner
+    if isinstance(op, ir.Block):
+        return None
+    if op.name == "arith.constant":
+        constant = op.attributes["value"]
+        splat = isinstance(constant, ir.DenseElementsAttr) and constant.is_splat
+        return constant.get_splat_value().value if splat else getattr(constant, "value", None)
+    if op.name in (*VIEWS, "linalg.fill"):
+        return number_of(op.operands[0])
+    if op.name == "linalg.generic" and len(op.operands) == 2:
+        block = op.regions[0].blocks[0]
+        passed_on = block.operations[0].operation
+        if passed_on.name == "linalg.yield" and passed_on.operands[0] == block.arguments[0]:
+            return number_of(op.operands[0])
+    return None

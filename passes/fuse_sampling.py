@@ -42,7 +42,7 @@ from mlir.dialects import math
 
 from jascend.dialect import ASCEND
 
-from .elementwise import elementwise
+from .elementwise import elementwise, number_of
 from .lowerings.producers import VIEWS
 from .rewriting import rewrite
 
@@ -150,28 +150,9 @@ def _why_not_plain(op) -> str | None:
         return "it has a min-p"
     if not op.eps >= 0:
         return "its eps is negative"
-    k, p = _number(op.top_k), _number(op.top_p)
+    k, p = number_of(op.top_k), number_of(op.top_p)
     if k is None or 0 < k <= ir.RankedTensorType(op.logits.type).get_dim_size(1):
         return "its top-k may be on, and treats equal values in another way"
     if p is None or p < 1:
         return "its top-p may be on, and treats equal values in another way"
-    return None
-
-
-def _number(value: ir.Value) -> float | int | None:
-    """The one number that all elements of a value are, where it is a constant, spread."""
-    op = value.owner
-    if isinstance(op, ir.Block):
-        return None
-    if op.name == "arith.constant":
-        constant = op.attributes["value"]
-        splat = isinstance(constant, ir.DenseElementsAttr) and constant.is_splat
-        return constant.get_splat_value().value if splat else getattr(constant, "value", None)
-    if op.name in (*VIEWS, "linalg.fill"):
-        return _number(op.operands[0])
-    if op.name == "linalg.generic" and len(op.operands) == 2:
-        block = op.regions[0].blocks[0]
-        passed_on = block.operations[0].operation
-        if passed_on.name == "linalg.yield" and passed_on.operands[0] == block.arguments[0]:
-            return _number(op.operands[0])
     return None

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from raising import FILTER, INF, LOGITS, ROWS, SAMPLE, B, V, arguments, at_least_kth, check, draws, kth_of, raised
+from raising import FILTER, INF, LARGEST, LOGITS, NOISE, ROWS, SAMPLE, B, V, arguments, at_least_kth, check, draws, kth_of, raised
 
 import jascend as ja
 
@@ -242,6 +243,43 @@ def test_p_at_its_ends():
 
 def test_min_p_at_its_ends():
     check(min_p_of_each_row, (LOGITS, jnp.array([0.0, 1.0, 2.0, 0.05], jnp.float32)), [SAMPLE])
+
+
+# -- what is left of top_k ----------------------------------------------------------------------------------------------
+
+
+def largest_of_scaled_rows(logits):
+    values, indices = lax.top_k(logits * 2, 6)
+    return values + 1, indices
+
+
+def index_in_the_list(logits, key):
+    """Temperature after the choice of the largest; who is drawn, by `one_hot`."""
+    values, indices = lax.top_k(logits, 20)
+    return jnp.sum(jax.nn.one_hot(jax.random.categorical(key, values / 0.7), 20, dtype=jnp.int32) * indices, axis=-1)
+
+
+def cut_with_a_finite_number(logits, key):
+    return jax.random.categorical(key, jnp.where(logits < kth_of(logits, 10), -1e9, logits))
+
+
+@pytest.mark.parametrize(
+    ("fn", "operators"),
+    [(largest_of_scaled_rows, [LARGEST]), (index_in_the_list, [LARGEST, SAMPLE, NOISE]), (cut_with_a_finite_number, [LARGEST, SAMPLE, NOISE])],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_largest_of_rows(fn, operators):
+    after, counts, _ = raised(fn, *arguments(fn))
+    assert counts == Counter(operators)
+    for each in (arguments(fn), *draws(fn)):
+        for expected, found in zip(jax.tree.leaves(fn(*each)), after(*each)):
+            assert expected.dtype == found.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_more_than_the_operator_lists():
+    after, counts, remarks = raised(lambda x: lax.top_k(x, 1500), jnp.zeros((2, 2000)))
+    assert after is None and "it takes the 1500 largest of a row, and the operator at most 1024" in remarks[0].text
 
 
 # -- in other code ----------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from jax.extend import source_info_util
 from .filters import Refused
 from .gating import raise_gating
 from .graph import CannotRaise, Graph, HasEffects, Node, Raise
+from .largest import raise_largest
 from .quantization import raise_quantization
 from .random import raise_key, raise_random
 from .routing import raise_routing
@@ -39,7 +40,8 @@ from .sampling import raise_draw, raise_filter
 
 RAISE_SAMPLING = "raise-sampling"
 # In turns: what an earlier turn has raised is not looked at again.
-_RULES = ((raise_quantization,), (raise_routing, raise_gating, raise_key, raise_random, raise_draw, raise_filter))
+_RULES = ((raise_quantization,), (raise_routing, raise_gating, raise_key, raise_random, raise_draw, raise_filter),
+          (raise_largest,))  # fmt: skip
 
 
 class Remark(NamedTuple):
@@ -96,7 +98,8 @@ def raise_sampling(closed_jaxpr: Any) -> Raised:
                     del raised[each]
         passed = {found: node for node, found in used.items() if found is not None}
         remarks[:] = [_remark(node, "passed", found.text) for found, node in passed.items()]
-        left = [(node, text) for node, text in missed.items() if node in used and used[node] is None]
+        rest = {node for found in passed if found.is_rest for node in found.nodes}
+        left = [(node, text) for node, text in missed.items() if node in rest or node in used and used[node] is None]
         remarks.extend(_remark(node, "missed", text) for node, text in left)
         return outputs
 

@@ -93,12 +93,14 @@ class Node:
 @dataclass(eq=False)
 class Raise:
     """What computes some nodes another way: from the arrays of `inputs`, `build(value)` makes theirs, where
-    `value(node)` is the array of an input. `text` says what it is."""
+    `value(node)` is the array of an input. `text` says what it is; `is_rest` that it is less than what the code may look like,
+    so that reasons against that are still told."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[Node, ...]
     build: Callable[[Callable[[Node], Any]], Sequence[Any]]
     text: str
+    is_rest: bool = False
 
 
 class CannotRaise(Exception):
