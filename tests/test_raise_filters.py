@@ -112,6 +112,14 @@ def lower_index_first_padded(logits):
     return jnp.full_like(logits, -INF).at[ROWS, order].set(ordered)
 
 
+def lower_index_first_rolled(logits, p):
+    """The first place is kept by `|` with itself, and the rows go back by sorting the indices."""
+    values, indices = lax.top_k(logits, V)
+    kept = jnp.roll(jax.nn.softmax(values, axis=-1).cumsum(axis=-1) < p[:, None], 1)
+    kept |= kept.at[:, 0].set(True)
+    return lax.sort_key_val(indices, jnp.where(kept, values, -INF))[-1]
+
+
 def largest_put_back(logits):
     values, indices = lax.top_k(logits, 9)
     return jnp.full_like(logits, -INF).at[jnp.arange(B)[:, None], indices].set(values)
@@ -209,6 +217,7 @@ FILTERS = {
     descending_shifted_in_place: [FILTER],
     lower_index_first: [SAMPLE],
     lower_index_first_padded: [SAMPLE],
+    lower_index_first_rolled: [SAMPLE],
     largest_put_back: [SAMPLE],
     largest_by_mask: [SAMPLE],
     largest_by_rank: [SAMPLE],

@@ -342,8 +342,14 @@ class _Places:
                     place = _only_place(one, self.kept)
                     if place in (0, last):
                         return self._forced(place == 0, other)
+                    if _is_set_to(one, other, op == "or"):  # `mask | mask.at[:, 0].set(True)`
+                        return replace(self, mask=one)
             case Node("concatenate", (first, rest)) if _is_shift(mask, first, rest):
                 return self._moved(rest.inputs[0], number(first))
+            case Node("reshape", (Node("concatenate", (first, rest)) as flat,)) if flat.rank == 1 and _is_shift(flat, first, rest):
+                rows = rest.inputs[0]  # `roll` without an axis: a row's first place gets the last one of the row before
+                if rows.op == "reshape" and rows.inputs[0].shape == mask.shape:
+                    return self._moved(rows.inputs[0], None)
             case Node("slice", (Node("concatenate", (first, rest)) as longer,)) if _is_longer_shift(mask, longer):
                 return self._moved(rest, number(first))
             case Node("pad", (rest, fill)) if _is_padded_shift(mask, rest):
@@ -366,6 +372,15 @@ class _Places:
 
     def _forced(self, first: bool, inner: Node) -> _Places:
         return replace(self, mask=inner, first_kept=self.first_kept or first, last_kept=self.last_kept or not first)
+
+
+def _is_set_to(node: Node, mask: Node, value: bool) -> bool:
+    """Whether a node is a mask with some of it set to a value."""
+    found = set_at(node)
+    if not found or found[0] is not mask:
+        return False
+    constant = number(found[2])
+    return constant is not None and bool(constant) == value
 
 
 def _is_shift(node: Node, first: Node, rest: Node) -> bool:
