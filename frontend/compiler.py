@@ -418,13 +418,15 @@ def compile(  # noqa: A001
     traced = trace(fn, args, kwargs, forbid, target)
     name = identifier(traced.name)
 
+    any_rows = 0 if traced.batch is None else traced.batch.rows
+
     def build() -> backend.Compiled:
         return backend.compile_module(
-            parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid, force=force
+            parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid, force=force, any_rows=any_rows
         )
 
     try:
-        compiled = cache.compiled(traced.text, target, name, loaded, build, forbid, force)
+        compiled = cache.compiled(traced.text, target, name, loaded, build, forbid, force, any_rows)
     except PipelineError as error:
         missed = backend.explain(remark for remark in traced.remarks if remark.kind == "missed")
         text = f"{traced.name} cannot be compiled for {target}:\n{error}" + (f"\n{missed}" if missed else "")

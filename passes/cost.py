@@ -94,16 +94,18 @@ def _itself(value: ir.Value) -> ir.Value:
 # -- graphs ---------------------------------------------------------------------------------------------------------
 
 
-def compared(op: ir.OpView, replaced: Mapping[ir.Value, ir.Value | None], target: str) -> tuple[float, float]:
+def compared(
+    op: ir.OpView, replaced: Mapping[ir.Value, ir.Value | None], target: str, any_rows: int = 0
+) -> tuple[float, float]:
     """The modelled microseconds of what changes in the graph around an op where values are replaced by others, and of what is
-    there now: operators of only one of the two graphs, or that take other operands in it."""
+    there now: operators of only one of the two graphs, or that take other operands in it. `any_rows` as of `work_of`."""
     function = op.operation
     while function.parent is not None and function.parent.name != "builtin.module":
         function = function.parent
     block = function.regions[0].blocks[0]
 
     def times(resolve: Resolve) -> dict[ir.Operation, float]:
-        return {each: work_of(each, target, resolve).microseconds(target) for each in _operators(block, resolve)}
+        return {each: work_of(each, target, resolve, any_rows).microseconds(target) for each in _operators(block, resolve)}
 
     after, before = times(lambda value: replaced.get(value) or value), times(_itself)
     changed = [each for each in {**after, **before} if after.get(each) != before.get(each)]
@@ -125,8 +127,9 @@ def _operators(block: ir.Block, resolve: Resolve) -> Iterator[ir.Operation]:
                 waiting.append(owner.operation)
 
 
-def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself) -> Work:
-    """What an operator has to do; `resolve` gives for a value the one that stands for it."""
+def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself, any_rows: int = 0) -> Work:
+    """What an operator has to do; `resolve` gives for a value the one that stands for it, and `any_rows` is the number that stands
+    for rows of which nobody knows how many there are: they count as some."""
     shapes = [ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)]
     sizes = _sizes(shapes[0]) if shapes else []
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
@@ -136,7 +139,10 @@ def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself) -> Work:
         kind += " split" * (parts > 1)
     leaves, computations = _sources(op, length, resolve)
     written = sum(_bytes(result.type) for result in op.results) / max(rows, 1)
-    return Work(kind, rows, length, parts, sum(_bytes_of_row(leaf, rows, length) for leaf in leaves), written, computations)
+    read = sum(_bytes_of_row(leaf, rows, length) for leaf in leaves)
+    if any_rows and rows and rows % any_rows == 0:
+        rows = rows // any_rows * _ROWS
+    return Work(kind, rows, length, parts, read, written, computations)
 
 
 def _rows_first(op: ir.Operation) -> list[ir.Value]:

@@ -80,7 +80,7 @@ class PassInfo:
     @property
     def by_cost(self) -> bool:
         """Whether it can be decided by the model of cost for a product, and forced."""
-        return {"target", "force"} <= {option.name for option in self.options}
+        return {"target", "force", "any-rows"} <= {option.name for option in self.options}
 
     @property
     def summary(self) -> str:

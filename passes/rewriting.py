@@ -29,6 +29,7 @@ _STAGES = {"tile": "tile", "ascendc": "ascendc"}  # of the root's dialect
 _BY_COST = (
     Option("target", "target", str, "", "rewrite only where that pays on this product by the model of cost; else wherever it can"),
     Option("force", "force", bool, False, "rewrite also where it does not pay"),
+    Option("any-rows", "any_rows", int, 0, "the number that stands for any number of rows; 0: all are as they are"),
 )
 
 
@@ -148,9 +149,10 @@ class RewritePass:
     rewrites: tuple[Rewrite, ...]
     target: str = ""
     force: bool = False
+    any_rows: int = 0
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        driver = _Driver(self.target, self.force)
+        driver = _Driver(self.target, self.force, self.any_rows)
         with module.context as context:
             patterns = mlir_rewrite.RewritePatternSet()
             for pattern in self.rewrites:
@@ -184,8 +186,8 @@ def _file(pattern: Rewrite) -> str:
 class _Driver:
     """Calls rewrites from MLIR's greedy driver. Exceptions must not cross it: the first one stops all rewriting."""
 
-    def __init__(self, target: str, force: bool):
-        self.target, self.force = target, force
+    def __init__(self, target: str, force: bool, any_rows: int):
+        self.target, self.force, self.any_rows = target, force, any_rows
         self.passed: list[tuple[ir.Location, str]] = []
         self.modelled: list[tuple[ir.Location, str]] = []
         self.missed: list[tuple[ir.Location, str]] = []
@@ -222,7 +224,7 @@ class _Driver:
         """Why a rewrite is not to be, by the model; None if it is."""
         from . import cost  # which needs what lowers operators
 
-        with_it, without = cost.compared(op, edits.replaced, self.target)
+        with_it, without = cost.compared(op, edits.replaced, self.target, self.any_rows)
         modelled = f"modelled {with_it:.1f} us with it, {without:.1f} us without"
         if with_it > without and not self.force:
             edits.take_back()
@@ -273,5 +275,5 @@ class _RewriteFactory:
     name: str
     rewrites: tuple[Rewrite, ...]
 
-    def __call__(self, **options: str | bool) -> RewritePass:
+    def __call__(self, **options: str | bool | int) -> RewritePass:
         return RewritePass(self.name, self.rewrites, **options)

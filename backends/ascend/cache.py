@@ -34,9 +34,10 @@ def compiled(
     build: Callable[[], Any],
     forbid: Collection[str] = (),
     force: Collection[str] = (),
+    any_rows: int = 0,
 ) -> Any:
     """What `build()` makes of a module's text; from disk, where an equal one was made before."""
-    entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid, force)
+    entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid, force, any_rows)
     found = _read(entry)
     if found is None:
         found = build()
@@ -51,9 +52,10 @@ def key(
     plugins: Sequence[Plugin],
     forbid: Collection[str] = (),
     force: Collection[str] = (),
+    any_rows: int = 0,
 ) -> str:
     digest = hashlib.sha256()
-    names = (_compiler(), target, name, *sorted(forbid), "", *sorted(force), "", *(p for each in plugins for p in each.passes))
+    names = (_compiler(), target, name, str(any_rows), *sorted(forbid), "", *sorted(force), "", *(p for each in plugins for p in each.passes))
     sources = [fingerprint(each.files) for each in plugins]
     for part in (*map(str.encode, names), *sources, fingerprint(operator_files()), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)

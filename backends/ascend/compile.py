@@ -138,14 +138,16 @@ def compile_module(
     plugin_passes: Sequence[str] = (),
     forbid: Collection[str] = (),
     force: Collection[str] = (),
+    any_rows: int = 0,
 ) -> Compiled:
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
-    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. Raises `PipelineError` with
+    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` stands for any number of rows. Raises `PipelineError` with
     the diagnostics where a pass refuses."""
     def chosen(name: str) -> str:
         if name in forbid:
             return ""
-        by_cost = f"{{target={target.name} force={str(name in force).lower()}}}" if find_pass(name).by_cost else ""
+        options = f"target={target.name} force={str(name in force).lower()} any-rows={any_rows}"
+        by_cost = f"{{{options}}}" if find_pass(name).by_cost else ""
         return f"{name}{by_cost},"
 
     compiled = Compiled()
