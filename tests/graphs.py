@@ -2,7 +2,7 @@
 
 import jascend.dialect
 import numpy as np
-from jascend import libraries
+from jascend import keys, libraries
 from jascend.passes.interpreter import run_kernel
 from mlir import ir
 
@@ -23,5 +23,6 @@ def on_tiles(program, *arguments):
         def call(step, operands):
             return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
-        arrays = program._inputs(arguments, {})
+        words = (np.asarray(keys.words(argument)) for argument in arguments)
+        arrays = [*(x.view(np.int32) if x.dtype == np.uint32 else x for x in words), *program.constants]
         return program._plan_for(arrays).run(arrays, launch, call)
