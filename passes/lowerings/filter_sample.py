@@ -229,9 +229,8 @@ class _FilterSample(Filter):
         t, b, cores = self.t, self.b, self.searcher.cores
 
         def choose_here():
-            plan, maximum = self.plan, cores.largest(None, _MAXIMUM, 0)
-            chunks = part if plan.resident else self.chunks(part.start, part.end, plan.written, plan.part)
-            best, chosen = self._best(chunks, cut, removed, maximum)
+            maximum = cores.largest(None, _MAXIMUM, 0)
+            best, chosen = self._best(part, cut, removed, maximum)
             is_finite = self._is_finite(maximum)
             chosen = b.select(is_finite, chosen, b.i32(0), "chosen")
             cores.give([b.select(is_finite, best, b.f32(0.0), "best"), b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
