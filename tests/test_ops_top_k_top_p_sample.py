@@ -17,9 +17,13 @@ sample = ja.top_k_top_p_sample
 
 
 @functools.cache
-def jitted(**static):
+def jitted(options=None, **static):
     """One compiled function for all calls of a shape with these keywords."""
-    return jax.jit(functools.partial(sample, **static))
+    return jax.jit(functools.partial(sample, **static), compiler_options=options and dict(options))
+
+
+# Meaning is tested so: see there.
+quick = functools.partial(jitted, tuple(vectors.QUICK.items()))
 
 
 def call(logits, k, p, q=None, m=None, **static):
@@ -50,7 +54,7 @@ def survivors(result, row):
 def distribution(row, k=0, p=1.0, m=0.0, dtype=np.float32, **static):
     """Indices and probabilities of what survives in one row."""
     k, p, m = np.array([k], np.int32), np.array([p], dtype), np.array([m], dtype)
-    result = call(np.array([row], dtype), k, p, None, m, is_need_sample_result=True, **static)
+    result = quick(is_need_sample_result=True, **static)(np.array([row], dtype), k, p, None, m)
     indices = survivors(result, 0)
     return indices, np.asarray(result.logits_sort_masked)[0, : len(indices)].tolist()
 
@@ -74,10 +78,8 @@ def assert_is_vector(result, arrays):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_vectors(case):
     arrays = case.arrays
-    result = sample(
-        arrays["logits"], arrays["top_k"], arrays["top_p"], arrays.get("q"), arrays.get("min_ps"), **case.info["attrs"]
-    )
-    assert_is_vector(result, arrays)
+    operands = (arrays.get(name) for name in ("logits", "top_k", "top_p", "q", "min_ps"))
+    assert_is_vector(quick(**case.info["attrs"])(*operands), arrays)
 
 
 def test_vectors_cover_all_outputs_dtypes_and_edges():

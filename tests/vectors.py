@@ -10,6 +10,10 @@ import numpy as np
 
 DATA = Path(__file__).parent / "data"
 
+# For jax.jit where many shapes are compiled and each runs once: what is computed is the same, compiling takes half the
+# time. Tests of how results depend on batches, fusion and jit compile as users do.
+QUICK = {"xla_backend_optimization_level": 0}
+
 DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
