@@ -34,8 +34,8 @@ class Branch:
 
 def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
-    loops = {value.owner.owner.operation for value in _computed_from(branch.condition) if isinstance(value.owner, ir.Block)}
-    loops = [loop for loop in loops if loop.name == "scf.for"]
+    blocks = [value.owner for value in _computed_from(branch.condition) if isinstance(value.owner, ir.Block)]
+    loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
     facts = facts_at(branch.op) if loops else frozenset()
     return (loop for loop in loops if is_refuted(branch.condition, facts | {loop}))
 

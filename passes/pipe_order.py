@@ -256,7 +256,8 @@ class Program:
                 loop = self.controls[op]
                 loop.turn = loop.turn or Item(None, loop.high, loop.high, loop.blocks[-1])
                 inside = (1 << loop.high) - (1 << loop.low)
-                self._exclude(self.controls[branch.op], everything & ~(inside | inside << n | inside << 2 * n), loop.turn)
+                outside = everything & ~(inside | inside << n | inside << 2 * n)
+                self._exclude(self.controls[branch.op], outside, loop.turn)
         turning = 0
         for loop in self.turning_loops:
             turning |= loop.turning | loop.leading
@@ -384,10 +385,11 @@ class Program:
 
     def between(self, low: int, high: int) -> int:
         """The bits of the instructions from one number up to another."""
-        bits = (1 << high) - (1 << low) if high > low else 0
+        between = bits = (1 << high) - (1 << low) if high > low else 0
         for loop in self.turning_loops:
             if low <= loop.low and loop.high <= high:
-                bits |= loop.turning << self.count | loop.turning << 2 * self.count
+                moved = between & (loop.turning | loop.leading)
+                bits |= moved << self.count | moved << 2 * self.count
         return bits
 
     def _control(self, control: Control, state: State) -> State:

@@ -247,7 +247,7 @@ def test_flags_that_do_double_duty(ids, monkeypatch):
 
 
 def test_branches_that_exclude_each_other():
-    check_kernels(range(400, 450), branches=0.5)
+    check_kernels(range(30, 70), branches=0.3)
 
 
 def check_kernels(seeds, branches=0.1):

@@ -17,7 +17,6 @@ from .common import (
     takes,
 )
 
-_BLOCKS = REPEAT // BLOCK  # of a repeat
 _BROADCAST = 8  # elements that Brcb takes a repeat
 _MAX_STRIDE = 255
 
@@ -27,8 +26,11 @@ def _pieces(op, buffer: ir.Value, block_stride: int, repeat_stride: int) -> list
     taken = op.mask * element_bytes_of(buffer)
     if block_stride == 1:
         return ranges(op.repeat, taken, repeat_stride * BLOCK)
-    starts = {(repeat * repeat_stride + block * block_stride, block) for repeat in range(op.repeat) for block in range(_BLOCKS)}
-    found = {(start * BLOCK, start * BLOCK + min(BLOCK, taken - block * BLOCK)) for start, block in starts if block * BLOCK < taken}
+    found = set()
+    for repeat in range(op.repeat):
+        for block in range(-(-taken // BLOCK)):
+            start = (repeat * repeat_stride + block * block_stride) * BLOCK
+            found.add((start, start + min(BLOCK, taken - block * BLOCK)))
     return sorted(found, key=lambda piece: piece[1])
 
 

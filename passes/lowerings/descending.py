@@ -138,8 +138,8 @@ class Descending:
             x, inside = chunks.at(start, number).x, t.compare("OLT", self.ramp, t.f32_of(number), "inside")
         else:  # the last chunk is as long as the others, and begins with elements of the one before
             start = t.smaller(column, b.index(self.vocabulary - chunks.chunk), "start")
-            number = t.minus(column, start, "known")
-            x, inside = chunks.at(start, b.index(chunks.chunk)).x, t.compare("OGE", self.ramp, t.f32_of(number), "inside")
+            number, whole = t.minus(column, start, "known"), b.index(chunks.chunk)
+            x, inside = chunks.at(start, whole).x, t.compare("OGE", self.ramp, t.f32_of(number), "inside")
         (equal,) = b.if_(
             b.cmpf("OEQ", value, value, "is_number"), ["equals"], lambda: [t.compare("OEQ", x, value, "equals")],
             lambda: [b.cmpf("UNE", x, x, "is_nan")], types=[inside.type],
