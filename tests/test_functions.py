@@ -33,6 +33,23 @@ def test_values(name):
         np.testing.assert_allclose(actual[0], exact(x.astype(np.float64)).astype(np.float32), relative, absolute)
 
 
+def test_powers():
+    """Of all pairs of special values, and of others to as many units in the last place as the exponent has."""
+    special = np.array([0, -0.0, 1, -1, 2, -2, 3, 0.5, -0.5, 2.5, np.inf, -np.inf, np.nan], np.float32)
+    x, y = (table.reshape(1, -1).astype(np.float32) for table in np.meshgrid(special, special))
+    program = ja.compile(lambda x, y: x**y, x, y)
+    (actual,) = on_tiles(program, x, y)
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    signs = np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual)[~signs], np.signbit(expected)[~signs])
+    x, y = (RNG.uniform(0.01, 9, 3000).astype(np.float32)[None], RNG.uniform(-9, 9, 3000).astype(np.float32)[None])
+    (actual,) = on_tiles(ja.compile(lambda x, y: x**y, x, y), x, y)
+    wide = x.astype(np.float64) ** y
+    assert (np.abs(actual / wide - 1) / 2**-23 < np.abs(y * np.log(x)) + 2).all()
+
+
 def test_zeros_keep_their_signs():
     x = np.tile(np.array([[0.0, -0.0]], np.float32), (1, 32))
 
@@ -56,7 +73,7 @@ def test_on_the_twin():
     """The text of the kernel gives what its tiles give; exponentials and logarithms are those of other libraries."""
 
     def all_of_them(x):
-        return jnp.tanh(x) + jnp.sin(x) + jnp.cos(x) + jnp.expm1(x) + jnp.log1p(jnp.abs(x)) + jnp.sign(x)
+        return jnp.tanh(x) + jnp.sin(x) + jnp.cos(x) + jnp.expm1(x) + jnp.log1p(jnp.abs(x)) + jnp.sign(x) + jnp.abs(x) ** 0.3
 
     program = ja.compile(all_of_them, X[None])
     (tiles,) = on_tiles(program, X[None])

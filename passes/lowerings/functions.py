@@ -145,7 +145,28 @@ def copysign(b: Builder, x: ir.Value, sign: ir.Value) -> ir.Value:
     return w.choose(b.cmpi("eq", positive, bits, "is_positive"), magnitude, w.op(arith.negf, magnitude), "signed")
 
 
+def power(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """e^(y log |x|), with the sign of x where y is odd: to about |y log x| + 2 units in the last place. Numbers below 0 have whole
+    powers only; x^0 and 1^y are 1, whatever the other is."""
+    w = _Work(b, x)
+    magnitude = w.op(math.absf, x, name="magnitude")
+    exponent = w.mul(w.op(math.log, magnitude, name="log"), y, "exponent")
+    result = w.op(math.exp, exponent, name="power")
+    result = w.choose(b.cmpf("OEQ", magnitude, w.tile(1.0), "is_one"), 1.0, result, "power")
+
+    def is_whole(tile: ir.Value, name: str) -> ir.Value:
+        return b.cmpf("OEQ", tile, w.op(math.trunc, tile, name="whole"), name)
+
+    sign = copysign(b, w.tile(1.0), x)
+    sign = w.choose(is_whole(w.mul(y, 0.5, "half"), "is_even"), 1.0, sign, "sign")
+    finite_below = b.op(arith.andi, w.below(x, 0.0, "is_negative"), b.cmpf("OGT", x, w.tile(float("-inf")), "is_finite"))
+    result = w.mul(result, w.choose(is_whole(y, "is_whole"), sign, w.choose(finite_below, float("nan"), 1.0, "sign"), "sign"))
+    for of_one, value in ((y, 0.0), (x, 1.0)):
+        result = w.choose(b.cmpf("OEQ", of_one, w.tile(value), "is_known"), 1.0, result, "power")
+    return result
+
+
 FUNCTIONS: dict[str, Callable[..., ir.Value]] = {
     "math.tanh": tanh, "math.sin": sin, "math.cos": cos, "math.tan": tan, "math.expm1": expm1, "math.log1p": log1p,
-    "math.copysign": copysign,
+    "math.copysign": copysign, "math.powf": power,
 }  # fmt: skip
