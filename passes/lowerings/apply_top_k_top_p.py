@@ -26,14 +26,14 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type, up
-from .candidates import LISTED, Candidates, Largest
+from .candidates import LISTED, Candidates
 from .filter_bounds import SAMPLE
 from .filter_list import ListNucleus
 from .filter_search import GIVEN, NUCLEUS, STRETCH, ThresholdSearch
 from .keys import Keys
 from .lowering import lowering
-from .meeting import FACTS, Meeting
 from .ops import Ops
+from .part_lists import ListExchange, OwnList, PartLists
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .row_cores import UNIT, Alone, Group
 from .rows import each_round, each_row, length_refusal
@@ -54,7 +54,6 @@ _RESIDENT_BYTES = 64 << 10
 _WRITTEN = 6144  # elements in one go where the result is written
 _CHUNK_COST = 512  # elements that a chunk costs as much as
 _SORTED_LANES = (256, 512, 1024)  # masks of them fill whole 32-byte blocks
-_PAIRS = 2 * LISTED  # lanes of a list
 _SEARCHES = 3  # which of a core's facts says that its row is searched
 
 
@@ -104,7 +103,8 @@ def plan_of(op: ir.OpView, site: Site) -> Plan:
     vocabulary = logits.get_dim_size(1)
     if vocabulary <= SHORT_ROW:
         lanes = next(lanes for lanes in _SORTED_LANES if lanes >= vocabulary)
-        return Plan(lanes, lanes, part=vocabulary, short=True, why=f"rows of {vocabulary} are sorted whole, in one list of {lanes}")
+        why = f"rows of {vocabulary} are sorted whole, in one list of {lanes}"
+        return Plan(lanes, lanes, part=vocabulary, short=True, why=why)
     parts = site.parts_of_row(logits)
     part = up(-(-vocabulary // parts), UNIT)
     chunk = _chunk(part, max(site.tile, UNIT))
@@ -157,7 +157,7 @@ class Filter:
         has_candidates = self.op.k is not None and not plan.short and not self.lists_leading
         self.candidates = Candidates(t, self.keys, plan.chunks) if has_candidates else None
         self.part = share.part
-        self.exchange = _Exchange(t, plan.parts, share.part, self.SLOTS) if plan.parts > 1 else None
+        self.exchange = ListExchange(t, plan.parts, share.part, self.SLOTS) if plan.parts > 1 else None
         self.searcher = None if plan.short else self._searcher()
         self.list = None
         if self.op.p is not None and (plan.short or self.op.k is not None):
@@ -239,7 +239,7 @@ class Filter:
 
         def in_list():
             largest = self.candidates.largest(self.whole_row(self.plan.chunk), self.t.index_of(k))
-            return self.decide(k, p, _Alone(self.t, largest))
+            return self.decide(k, p, OwnList(self.t, largest))
 
         return b.if_(
             self.is_small(k), ["cut", "removed"], in_list, search, types=[b.f32_type] * 2,
@@ -363,7 +363,7 @@ class Filter:
 
     # -- decisions in a list ------------------------------------------------------------------------------------
 
-    def decide(self, k: ir.Value, p: ir.Value | None, lists: _Alone | _Lists) -> list[ir.Value]:
+    def decide(self, k: ir.Value, p: ir.Value | None, lists: OwnList | PartLists) -> list[ir.Value]:
         """The smallest value that stays, by the lists; and how many of the elements equal to it go that are in this core's
         part, or in front of it (f32)."""
         b = self.b
@@ -495,108 +495,3 @@ class Filter:
 
     def _number(self, value: float) -> ir.Value:
         return arith.constant(self.dtype, ir.FloatAttr.get(self.dtype, value), loc=self.b.loc())
-
-
-# -- lists of the parts of a row ------------------------------------------------------------------------------------------
-
-
-def merged_lists(t: Ops, pairs: ir.Value) -> ir.Value:
-    """The list of a row, from those of its parts."""
-    lists = length_of(pairs) // _PAIRS
-    while lists > 1:
-        ways = min(lists, 4)
-        pairs = t.make("Merge", pairs, length=length_of(pairs), name="merged", run=LISTED, ways=ways)
-        pairs = t.take(pairs, ways * _PAIRS, 0, _PAIRS, "heads")
-        lists //= ways
-    return pairs
-
-
-class _Alone:
-    """The list of a row that one core has to itself."""
-
-    def __init__(self, t: Ops, largest: Largest):
-        self.t, self.largest = t, largest
-
-    def merged(self) -> ir.Value:
-        return self.largest.pairs
-
-    def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
-        t = self.t
-        values, _ = t.unpacked(self.largest.pairs)
-        listed = t.count(t.compare("OGE", values, kth, "reach"), "reach")
-        return self.largest.nans, t.b.op(arith.addf, listed, self.largest.missing, name="number")
-
-    def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
-        return removed
-
-
-class _Exchange:
-    """The lists of all parts of a row, through global memory."""
-
-    def __init__(self, t: Ops, parts: int, part: ir.Value, slots: int):
-        self.t, self.parts, self.part = t, parts, part
-        self.meeting = Meeting(t, part, _PAIRS, slots)
-
-    def give(self, largest: Largest, turn: ir.Value) -> None:
-        self.meeting.give_list(largest.pairs, turn)
-        self.meeting.give_facts([largest.kth, largest.missing, largest.nans, self.t.b.f32(0.0)], turn)
-
-    def take(self, turn: ir.Value) -> _Lists:
-        return _Lists(self.t, self.parts, self.part, self.take_pairs(turn), self.meeting.take_facts(self.parts, turn, self.parts * FACTS))
-
-    def take_pairs(self, turn: ir.Value) -> ir.Value:
-        """The lists of all parts, one behind the other."""
-        lists = self.parts if self.parts <= 4 else up(self.parts, 4)
-        return self.meeting.take_lists(0, self.parts * _PAIRS, turn, lists * _PAIRS, "lists", NEG_INF)
-
-
-class _Lists:
-    """The lists of all parts of a row."""
-
-    def __init__(self, t: Ops, parts: int, part: ir.Value, pairs: ir.Value, facts: ir.Value):
-        self.t, self.b, self.parts, self.part, self.pairs, self.facts = t, t.b, parts, part, pairs, facts
-        self.values, _ = t.unpacked(pairs)
-
-    def merged(self) -> ir.Value:
-        return merged_lists(self.t, self.pairs)
-
-    def reaching(self, kth: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """How many NaN the row has, and how many elements that reach its k-th largest."""
-        t, b = self.t, self.b
-        listed = t.count(t.compare("OGE", self.values, kth, "reach"), "reach")
-
-        def add(i, nans, number):
-            part_kth, missing, part_nans = self._facts(i)
-            more = b.select(b.cmpf("OEQ", part_kth, kth), missing, b.f32(0.0), "more")
-            return [b.op(arith.addf, nans, part_nans, name="nans"), b.op(arith.addf, number, more, name="number")]
-
-        carried = [("nans", b.f32(0.0)), ("number", listed)]
-        return tuple(b.for_(b.index(0), b.index(self.parts), b.index(1), carried, add, induction="other"))
-
-    def own_share(self, cut: ir.Value, removed: ir.Value) -> ir.Value:
-        """How many of the removed elements are behind the parts in front of this one."""
-        t, b = self.t, self.b
-
-        def behind():
-            ones = t.where(t.compare("OEQ", self.values, cut, "equal"), t.filled(1.0, length_of(self.values)), 0.0, "equal_ones")
-            counts = t.reduce("add", ones, LISTED, "equal_counts")
-
-            def subtract(i, left):
-                listed = t.extract(counts, i, "listed")
-                part_kth, missing, _ = self._facts(i)
-                more = b.select(b.cmpf("OEQ", part_kth, cut), missing, b.f32(0.0), "more")
-                return [b.op(arith.subf, left, b.op(arith.addf, listed, more), name="left")]
-
-            return b.for_(b.index(0), self.part, b.index(1), [("left", removed)], subtract, induction="other")
-
-        return b.if_(
-            b.cmpf("OGT", removed, b.f32(0.0)), ["own_removed"], behind, lambda: [removed], types=[b.f32_type],
-            about="Ties go by position: the parts in front of this one lose theirs first.",
-        )[0]  # fmt: skip
-
-    def _facts(self, part: ir.Value) -> Sequence[ir.Value]:
-        """The k-th largest of a part, how many equal to it its list lacks, and how many NaN there are."""
-        t, b = self.t, self.b
-        base = b.op(arith.muli, part, b.index(FACTS))
-        places = (base, *(t.plus(base, b.index(i)) for i in (1, 2)))
-        return [t.extract(self.facts, place, None) for place in places]

@@ -29,12 +29,13 @@ from jascend.backends.ascend.targets import Target
 
 from ..builder import up
 from . import apply_top_k_top_p
-from .apply_top_k_top_p import Filter, merged_lists, plan_of
+from .apply_top_k_top_p import Filter, plan_of
 from .candidates import LISTED, count_of, maximum_of
 from .drawn_rows import DrawnRows
 from .leading import NOWHERE, SMALL, Leading
 from .lowering import lowering
 from .ops import GREATEST
+from .part_lists import merged_lists
 from .row_chunks import NEG_INF, Chunk, OneChunk, RowChunks, length_of, slice_of, with_slice
 from .rows import MAX_ROW
 from .site import Candidate, Site
@@ -233,7 +234,8 @@ class _FilterSample(Filter):
             best, chosen = self._best(part, cut, removed, maximum)
             is_finite = self._is_finite(maximum)
             chosen = b.select(is_finite, chosen, b.i32(0), "chosen")
-            cores.give([b.select(is_finite, best, b.f32(0.0), "best"), b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
+            best = b.select(is_finite, best, b.f32(0.0), "best")
+            cores.give([best, b.op(arith.sitofp, b.f32_type, chosen, name="place")], _BEST)
             return []
 
         self.where(searches, [], choose_here)
