@@ -1,13 +1,17 @@
 """The operator that filters and samples at once: kernels on the twin, with the checker on, against its parts in JAX."""
 
 import functools
+import pathlib
 import re
+import tempfile
 
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from mlir import ir
 
 import jascend as ja
@@ -44,6 +48,7 @@ def text(batch, vocabulary, element, has_p, has_k, eps, index, drawn=None):
 def built(directory, target, *shape):
     with jascend.dialect.make_context():
         kernel = compile_module(ir.Module.parse(text(*shape)), TARGETS[target], name="t").kernels[0]
+    directory = pathlib.Path(tempfile.mkdtemp(dir=directory))
     (directory / kernel.tiling_file).write_text(kernel.tiling_header)
     file = directory / "kernel.cpp"
     file.write_text(kernel.source)
@@ -275,6 +280,75 @@ def test_the_program_that_is_fused_chooses_the_same():
     plain = np.all((arguments[1] > 0) & np.isfinite(arguments[1]), axis=1)
     assert plain.sum() >= 9
     np.testing.assert_array_equal(in_jax(*arguments)[plain], parts_in_jax(*arguments)[plain])
+
+
+# -- drawn rows -----------------------------------------------------------------------------------------------------
+
+ROWS = 6
+VARIANTS = {  # length, p, k, how it is built: one kernel each
+    "p and k": (96, True, True, None), "p": (96, True, False, None), "k": (96, False, True, None),
+    "several cores": (2100, True, True, None), "bias": (96, True, True, "bias"), "key": (96, True, True, "key"),
+}  # fmt: skip
+
+
+@functools.cache
+def with_bias(length):
+    array = lambda shape, dtype=np.float32: jax.ShapeDtypeStruct(shape, dtype)
+    rows, row = array((ROWS, length)), array((ROWS,))
+
+    def sampler(logits, bias, p, k, q):
+        return ja.top_k_top_p_sample(ja.apply_top_k_top_p(logits + bias, p, k), 1 << 20, 1.0, q, eps=0.0).logits_select_idx
+
+    program = ja.compile(sampler, rows, array((length,)), row, array((ROWS,), np.int32), rows, force="fuse-sampling")
+    assert len(program.kernels) == 1
+    return program
+
+
+@st.composite
+def batches(draw):
+    length, has_p, has_k, how = VARIANTS[draw(st.sampled_from(sorted(VARIANTS)))]
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    spread = draw(st.sampled_from([1, 3, 20]))
+    logits = rng.integers(-spread, spread + 1, (ROWS, length)).astype(np.float32)
+    logits[rng.random(logits.shape) < draw(st.sampled_from([0.0, 0.5, 0.97]))] = -np.inf
+    logits[:, 7] = 0.0
+    choose = lambda values: np.array(draw(st.lists(st.sampled_from(values), min_size=ROWS, max_size=ROWS)))
+    p = choose([-0.5, 0.0, 0.31, 0.57, 0.93, 0.9993, 1.0, 2.0, np.nan]).astype(np.float32) if has_p else None
+    k = choose([-1, 0, 1, 2, 31, 95, 96, 129, 2000]).astype(np.int32) if has_k else None
+    return logits, p, k, how, seed
+
+
+def is_decided(logits, p, k):
+    """Whether the order of a sum cannot change what the filter keeps, for each row."""
+    kept = np.asarray(ja.apply_top_k_top_p(logits, k=k) if k is not None else logits, np.float64)
+    weights = np.sort(np.exp(kept - kept.max(axis=1, keepdims=True)), axis=1)
+    sums = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
+    return np.full(ROWS, True) if p is None else ~np.any(np.abs(sums - (1 - p[:, None])) < 1e-5, axis=1)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(drawn=batches())
+def test_agrees_with_the_fallback(directory, drawn):
+    """Rows with ties in every cut and with few tokens allowed, whatever of p and k there is; logits that are computed; numbers
+    that the kernel draws."""
+    logits, p, k, how, seed = drawn
+    rng = np.random.default_rng(seed)
+    q = rng.exponential(1, logits.shape).astype(np.float32)
+    if how == "bias":
+        bias = rng.integers(-1, 2, logits.shape[1]).astype(np.float32)
+        chosen = np.asarray(with_bias(logits.shape[1])(logits, bias, p, k, q))
+        logits = logits + bias
+    elif how == "key":
+        key = jax.random.key(seed)
+        q = -np.log(np.asarray(jax.random.uniform(key, logits.shape, minval=GUMBEL[1])).astype(np.float64))
+        words = np.broadcast_to(np.asarray(jax.random.key_data(key)).view(np.int32), (ROWS, 2)).copy()
+        chosen = run(directory, logits, q, p, k, key=words, drawn=(*GUMBEL, "array"))
+    else:
+        chosen = run(directory, logits, q, p, k)
+    indices, lead = expected(logits, q, p, k)
+    decided = (lead > 1 + 1e-5) & is_decided(logits, p, k)
+    np.testing.assert_array_equal(chosen[decided], indices[decided])
 
 
 # -- with a key in the place of q -------------------------------------------------------------------------------------
