@@ -21,12 +21,18 @@ def some_floats():
     return np.concatenate([special, random.integers(0, 2**32, 4000, dtype=np.uint32).view(np.float32)])
 
 
+def flushed(values):
+    """As float32, with 0 for what is subnormal in that."""
+    wide = values.astype(np.float32)
+    return np.where(np.abs(wide) < np.float32(2.0**-126), np.float32(0), wide)
+
+
 @pytest.mark.parametrize("dtype", [*HALVES, np.float32])
 def test_keys_order_like_values(dtype):
     values = some_floats() if dtype == np.float32 else all_values(dtype)
     keys = np.asarray(bits.keys_of(bits.bits_of(values), values.dtype), np.int64)
     with np.errstate(invalid="ignore"):  # NumPy remarks on signalling NaNs
-        wide = values.astype(np.float64)
+        wide = flushed(values).astype(np.float64)
     nan = np.isnan(wide)
     assert (keys[nan] == bits.nan_key(values.dtype)).all()
     assert (keys[wide == np.inf] == bits.infinity_key(values.dtype)).all()
@@ -41,7 +47,7 @@ def test_keys_order_like_values(dtype):
 def test_values_of_keys_are_exact(dtype):
     values = some_floats() if dtype == np.float32 else all_values(dtype)
     got = bits.float32_of_keys(bits.keys_of(bits.bits_of(values), dtype), dtype)
-    np.testing.assert_array_equal(np.asarray(got), values.astype(np.float32))
+    np.testing.assert_array_equal(np.asarray(got), flushed(values))
     back = bits.from_bits(bits.bits_of(values), dtype)
     assert back.dtype == dtype and np.asarray(back).tobytes() == values.tobytes()
 

@@ -14,6 +14,7 @@ from jax import lax
 PADDING_KEY = np.int32(-(2**31))
 
 _EXPONENT = {"float32": 0x7F800000, "bfloat16": 0x7F80, "float16": 0x7C00}
+_LEAST = {"float32": 0x00800000, "bfloat16": 0x0080, "float16": 0}  # what is smaller is subnormal in float32
 _MAGNITUDE = {"float32": 0x7FFFFFFF, "bfloat16": 0x7FFF, "float16": 0x7FFF}
 
 
@@ -42,10 +43,12 @@ def nibbles_of_bytes(codes, dtype):
 
 
 def keys_of(bits, dtype):
-    """int32 keys that order like the values: -inf least, -0.0 equal to +0.0, NaN of either sign equal and greatest."""
+    """int32 keys that order like the values: -inf least, -0.0 equal to +0.0, NaN of either sign equal and greatest. What is
+    subnormal in float32 equals 0, as it does in XLA's arithmetic and in that of vector units."""
     name = jnp.dtype(dtype).name
     magnitude = bits & _MAGNITUDE[name]
     negative = bits != magnitude
+    magnitude = jnp.where(magnitude < _LEAST[name], 0, magnitude)
     return jnp.where(magnitude > _EXPONENT[name], nan_key(dtype), jnp.where(negative, -magnitude, magnitude))
 
 

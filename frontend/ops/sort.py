@@ -12,8 +12,8 @@ from jascend.ops import _arguments as arguments
 def sort(x, *, descending: bool = False):
     """Sorts `x` along its last axis, and says where each value came from.
 
-    Equal values keep increasing index, in both directions. -0.0 equals +0.0, and NaN is greater than +inf. The
-    definition is that of aclnnSort with `stable` set, as aclnnApplyTopKTopP uses it.
+    Equal values keep increasing index, in both directions. -0.0 equals +0.0, as does what is subnormal in float32, and
+    NaN is greater than +inf. The definition is that of aclnnSort with `stable` set, as aclnnApplyTopKTopP uses it.
 
     Args:
         x: [..., V] float32, float16 or bfloat16.

@@ -83,7 +83,8 @@ def top_k_top_p_sample(
     largest `probability / (|q| + eps)`, where the survivor at position j takes `q[b, j]`: position, not index.
 
     Where CANN's sources differ among themselves: the element that reaches p stays; a sum equal to p has reached it;
-    K is rounded up; `top_k_guess` never changes a result; `q` enters by its absolute value; -inf ranks last.
+    K is rounded up; `top_k_guess` never changes a result; `q` enters by its absolute value; -inf ranks last. What is
+    subnormal in float32 equals 0, as XLA and the kernels compute; a logit that stays is an exact copy all the same.
     What CANN leaves undefined: a row whose softmax is NaN (+inf or NaN in it, or -inf only) keeps all its candidates
     in stages 3 and 4 (p <= 0 and m >= 1 still leave one), a NaN ranks as the largest, and the first NaN is chosen;
     where no value reaches the threshold of min-p (negative ones do not), the first of the largest stays. So every
@@ -364,6 +365,8 @@ def _as_stored(logits):
     if logits.dtype == jnp.float32:
         return logits
     stored = bits.bits_of(logits)
+    if logits.dtype == jnp.bfloat16:
+        return bits.from_bits(stored << 16, jnp.float32)
     value = bits.float32_of_keys(bits.keys_of(stored, logits.dtype), logits.dtype)
     return jnp.where(stored == 0x8000, -0.0, value)
 
