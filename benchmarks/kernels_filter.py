@@ -20,7 +20,7 @@ import jascend as ja
 
 VOCABULARY = 151936
 OFF = VOCABULARY  # a k that turns top-k off
-MIXED = "50 and off"
+MIXED = (50, OFF, 2000, 1)  # by turns
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Case:
     """
 
     rows: int
-    k: int | str | None
+    k: int | tuple[int, ...] | None
     p: float | None = 0.9
     target: float | str | None = None
     bytes_a_byte: float | None = None
@@ -52,6 +52,7 @@ CASES = {
     "the same on 950": Case(8, 50, product="ascend950", cores=64),
     "top-p alone": Case(8, None, target="3x"),
     "a wide nucleus": Case(8, None, deviation=1.0, target="3x"),
+    "a k of 2000": Case(8, 2000, target="3x"),
     "a large k": Case(8, 5000, target="3x"),
     "a very large k": Case(8, 50000, target="3x"),
     "a very large k alone": Case(8, 50000, p=None, target="3x"),
@@ -73,10 +74,8 @@ def arguments(case):
     others = {}
     if case.p is not None:
         others["p"] = np.full(case.rows, case.p, np.float32).astype(logits.dtype)
-    if case.k == MIXED:
-        others["k"] = np.where(np.arange(case.rows) % 2, 50, OFF).astype(np.int32)
-    elif case.k is not None:
-        others["k"] = np.full(case.rows, case.k, np.int32)
+    if case.k is not None:
+        others["k"] = np.resize(case.k, case.rows).astype(np.int32)
     if case.form == "sort":
         return ja.sort, {"x": logits}
     if case.form == "plain":

@@ -10,8 +10,10 @@ So what the first few batches do not hold costs nothing, and no part of the row 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import arith
@@ -21,35 +23,61 @@ from .keys import Keys
 from .leading import Collector, Size
 from .ops import Ops
 from .packed_row import PackedChunks
-from .row_chunks import NEG_INF, RowChunks
+from .row_chunks import NEG_INF, RowChunks, slice_of
 
-BATCH = Size(listed=4096, usual=0, maxima=0, sampled=0, head=1024, gathered=4096, ordered=(3072, 4096))
-
-_MEANT = 3000  # elements of a batch, at most
-_MEANT_OF_CHUNK = 700  # of them in one chunk, at most: it can contribute more, but not all of them
-_BAND = 2048  # elements
+_MEANT_OF_CHUNK = 700  # elements of a batch in one chunk, at most: it can contribute more, but not all of them
 _RUN = 16  # neighbours in the sample
 _LONG = 1 << 18  # elements of a row for which the larger sample pays
-_MOST_BANDS = 64
-_LISTED = 8  # bands of a row for which it pays to pack its greatest elements into a list
+_LIST_CHUNK = 2048  # elements of a list, to collect from at a time
+_LEAST_BANDS = 8  # bands of a row for which it pays to pack its elements into lists
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How the elements of a row are dealt out.
+
+    Attributes:
+      length: elements of a batch, at most.
+      meant: as many are expected, at most.
+      ordered: numbers of elements that are sorted, the least that has room for a batch.
+      band, bands: elements of a band, at least, and how many bands there are, at most.
+      has_lists: batches may come from lists, so that many bands cost little.
+    """
+
+    length: int
+    meant: int
+    ordered: tuple[int, ...]
+    band: int
+    bands: int
+    has_lists: bool = False
+
+
+ALL = Batches(length=4096, meant=3000, ordered=(3072, 4096), band=2048, bands=32)
+LISTED = dataclasses.replace(ALL, bands=64, has_lists=True)
+# Where the first elements may be all that anybody wants, there are fewer in a batch.
+FIRST = Batches(length=3072, meant=2100, ordered=(1536, 2048, 3072), band=1536, bands=128, has_lists=True)
 
 
 class Descending:
-    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp of a chunk's length, as long as a batch, `lane` an
-    int16 ramp of the longest chunk's."""
+    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp at least as long as a batch, `lane` an int16 ramp of the
+    longest chunk's length."""
 
-    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int, lists: bool = False):
-        """Rows are cut into `bands` parts of about the same length, into more of them if batches may come from `lists`."""
-        self.t, self.b, self.keys, self.ramp, self.vocabulary = t, t.b, keys, ramp, vocabulary
+    def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int, batches: Batches = ALL):
+        """Rows are cut into `bands` parts of about the same length."""
+        self.t, self.b, self.keys, self.vocabulary, self.batch = t, t.b, keys, vocabulary, batches.length
+        self.ramp = slice_of(t.b, ramp, 0, self.batch)
         self.sampled = 1024 if vocabulary <= _LONG else 2048
-        most = _MOST_BANDS if lists else _MOST_BANDS // 2
-        self.bands = next(n for n in (_MOST_BANDS, 32, 16, 8, 4, 2, 1) if n == 1 or n <= most and 4 * vocabulary >= 3 * n * _BAND)
-        meant = min(_MEANT, _MEANT_OF_CHUNK * -(-vocabulary // BATCH.gathered))
-        batches = -(-vocabulary // (self.bands * meant))
-        self.step = max(1, self.sampled // (self.bands * batches))
-        self.lists = lists and self.bands >= _LISTED
-        # What the chunks of a short row can contribute is never more than the shorter of two sorts takes.
-        size = BATCH if self.lists else BATCH.of_chunks(-(-vocabulary // BATCH.gathered))
+        self.bands = batches.bands
+        while self.bands > 1 and 4 * vocabulary < 3 * self.bands * batches.band:
+            self.bands //= 2
+        meant = min(batches.meant, _MEANT_OF_CHUNK * -(-vocabulary // ALL.length))
+        self.step = max(1, self.sampled // (self.bands * -(-vocabulary // (self.bands * meant))))
+        self.lists = batches.has_lists and self.bands >= _LEAST_BANDS
+        size = Size(
+            listed=self.batch, usual=0, maxima=0, sampled=0, head=1024, gathered=self.batch, ordered=batches.ordered
+        )  # fmt: skip
+        # What the chunks of a short row can contribute is never more than a shorter sort takes.
+        size = size if self.lists else size.of_chunks(-(-vocabulary // self.batch))
         self.collector = Collector(t, ramp, lane, size)
 
     def each(
@@ -80,8 +108,8 @@ class Descending:
 
         def batch(_, __, low, high, column, *state):
             in_run = b.cmpi("slt", column, length, "in_run")
-            tile = tile_type(BATCH.gathered, b.f32_type)
-            indices_type = tile_type(BATCH.gathered, b.i32_type)
+            tile = tile_type(self.batch, b.f32_type)
+            indices_type = tile_type(self.batch, b.i32_type)
             values, indices, number, lost = b.if_(
                 t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, packed, low, high),
                 lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
@@ -131,6 +159,16 @@ class Descending:
         low = t.extract(sample, b.select(inside, place, t.zero), "low")
         return b.select(t.both(inside, b.cmpf("OGT", low, end)), low, end, "low")
 
+    def _middle(self, sample: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
+        """The element of the sample in the middle of those between; if there is none, one that is not between."""
+        t, b = self.t, self.b
+        first, last = (
+            t.find_first(t.compare(predicate, sample, edge, "is_below"), "place")
+            for predicate, edge in (("ULT", high), ("OLE", low))
+        )
+        place = b.op(arith.shrsi, t.plus(first, last), t.one, name="middle_place")
+        return t.extract(sample, t.smaller(place, b.index(self.sampled - 1)), "middle")
+
     def _run(self, chunks: RowChunks, value: ir.Value, column: ir.Value) -> list[ir.Value]:
         t, b = self.t, self.b
         if self.vocabulary < chunks.chunk:
@@ -172,7 +210,7 @@ class Descending:
         found = self.collector.empty()
         if packed is not None:
             is_packed, listed = packed
-            listed, chunks = listed.where(is_packed, BATCH.head), chunks.unless(is_packed)
+            listed, chunks = listed.where(is_packed, _LIST_CHUNK), chunks.unless(is_packed)
             found = self.collector.collect(listed, belongs, found, "The elements of the batch, where a list has them.")
         found = self.collector.collect(chunks, belongs, found, "The elements of the batch.")
         values, indices = t.unpacked(self.collector.sorted(found.values, found.places))
@@ -182,7 +220,7 @@ class Descending:
         """Where the following batch lies, and whether there is one (index)."""
         t, b, keys = self.t, self.b, self.keys
         length = b.index(self.vocabulary)
-        after = t.plus(column, b.index(BATCH.gathered), "after")
+        after = t.plus(column, b.index(self.batch), "after")
         stays_in_run = t.both(in_run, b.cmpi("slt", after, length), "stays_in_run")
         done = t.both(fits, t.opposite(stays_in_run), "is_done")
 
@@ -193,7 +231,7 @@ class Descending:
             return [below, low, length, more]
 
         def again():
-            """The rest of a run, or half of what was too much; of one value only, a run."""
+            """The rest of a run, or half of what was too much, by the sample or else by keys; of one value only, a run."""
             number = b.cmpf("OEQ", high, high, "is_number")
             top = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
             top = b.select(number, keys.of(b.select(number, high, b.f32(0.0)), "high"), top, "high_key")
@@ -203,7 +241,10 @@ class Descending:
             # Below the least number there is only -inf.
             above_all = b.op(arith.addi, bottom, b.i32(1))
             half = b.select(b.cmpf("OEQ", low, b.f32(NEG_INF)), above_all, keys.middle(bottom, top), "half_key")
-            half = b.select(t.either(single, in_run), low, keys.value(half, "half"), "low")
+            sampled = self._middle(sample, low, high)
+            is_between = t.both(b.cmpf("OGT", sampled, low), t.opposite(b.cmpf("OGE", sampled, high)), "is_between")
+            half = b.select(is_between, sampled, keys.value(half, "half"))
+            half = b.select(t.either(single, in_run), low, half, "low")
             return [half, high, b.select(in_run, after, starts, "column"), t.one]
 
         types = [b.f32_type, b.f32_type, b.index_type, b.index_type]

@@ -56,7 +56,7 @@ class Size:
     sampled: int
     head: int
     gathered: int
-    ordered: tuple[int, ...]  # at most two
+    ordered: tuple[int, ...]
 
     def of_chunks(self, chunks: int) -> Size:
         """The same where so many chunks contribute: no longer list is sorted than they can fill."""
@@ -199,13 +199,14 @@ class Collector:
                 pairs = with_slice(b, t.filled(NEG_INF, 2 * size.listed), pairs, 0, "leading")
             return [slice_of(b, pairs, 0, 2 * size.listed, "leading")]
 
-        *few, most = size.ordered
-        if not few:
-            return of_first(most)[0]
-        (few,) = few
-        are_few = b.cmpi("sle", number, b.index(few), "are_few")
-        result = tile_type(2 * size.listed, b.f32_type)
-        return b.if_(are_few, ["leading"], lambda: of_first(few), lambda: of_first(most), types=[result])[0]
+        def by_number(few, *more):
+            if not more:
+                return of_first(few)
+            are_few = b.cmpi("sle", number, b.index(few), "are_few")
+            result = tile_type(2 * size.listed, b.f32_type)
+            return b.if_(are_few, ["leading"], lambda: of_first(few), lambda: by_number(*more), types=[result])
+
+        return by_number(*size.ordered)[0]
 
 
 class Leading:

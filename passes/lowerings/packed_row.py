@@ -1,4 +1,4 @@
-"""The greatest elements of a row, with their positions, in global memory: where they are few, passes over them are short.
+"""Elements of a row between two values, with their positions, in global memory: where they are few, passes over them are short.
 
 They lie one behind the other in order of position, so what is collected from them is in the order in which it would be
 collected from the row.
@@ -37,13 +37,17 @@ class PackedRow:
         core = t.b.build(TILE.classes["Core"], results=[t.b.index_type] * 2).operation.results[0]
         self.start = t.b.op(arith.muli, core, t.b.index(self.capacity + 8), name="own_list")
 
-    def pack(self, chunks: RowChunks, bound: ir.Value, about: str) -> tuple[ir.Value, ir.Value]:
-        """Packs the numbers that reach a bound: how many they are, and whether the list has them all (i1)."""
+    def pack(self, chunks: RowChunks, low: ir.Value, high: ir.Value, about: str) -> tuple[ir.Value, ir.Value]:
+        """Packs the numbers from `low` on that are below `high`, or all of those if it is NaN: how many they are, and whether the
+        list has them all (i1)."""
         t, b = self.t, self.b
         piece = b.index(_PIECE)
+        has_end = b.cmpf("OEQ", high, high, "has_end")
 
         def body(chunk: Chunk, _, __, number, lost):
-            mask = t.compare("OGE", chunk.x, bound, "reaches")
+            mask = t.compare("OGE", chunk.x, low, "reaches")
+            below = lambda: [t.both(mask, t.compare("ULT", chunk.x, high, "is_below"), "is_between")]
+            (mask,) = b.if_(has_end, ["is_packed"], below, lambda: [mask], types=[mask.type])
             packed, packed_lanes, kept = self.collector.packed(chunk, mask, chunks.is_one or None)
             end = t.plus(number, kept, "number")
             fits = b.cmpi("sle", end, b.index(self.capacity), "fits")
@@ -60,7 +64,8 @@ class PackedRow:
             # Always, and at least one: so that nothing waits for the copies here. The next chunk overwrites what is too much.
             store(t.zero, t.larger(t.smaller(kept, piece), t.one, "count"))
             rest = lambda start: store(start, t.smaller(t.minus(kept, start), piece, "rest"))
-            b.for_(piece, kept, piece, [], rest, induction="start", about="What is more than usual.")
+            loop = lambda: b.for_(piece, kept, piece, [], rest, induction="start") or []
+            b.if_(b.cmpi("sgt", kept, piece), [], loop, about="What is more than usual.")
             return [packed, packed_lanes, t.plus(number, kept, "number"), b.select(fits, lost, t.one, "lost")]
 
         carried = [*self.collector.blanks(chunks), ("number", t.zero), ("lost", t.zero)]

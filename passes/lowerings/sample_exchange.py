@@ -15,12 +15,27 @@ from .row_chunks import NEG_INF, slice_of
 from .sample_nucleus import Survivors
 
 
-class Exchange:
-    """Builds it for one kernel, at its start; `part` is this core's."""
+_SEARCH, _FOUND = range(2)  # facts
 
-    def __init__(self, t: Ops, part: ir.Value, parts: int):
-        self.t, self.b, self.parts = t, t.b, parts
-        self.meeting = Meeting(t, part, 2 * LARGE.listed)
+
+class Exchange:
+    """Builds it for one kernel, at its start; `part` is this core's, `cores` the most that a launch has."""
+
+    def __init__(self, t: Ops, part: ir.Value, parts: int, cores: int):
+        self.t, self.b, self.parts, self.cores = t, t.b, parts, cores
+        self.meeting = Meeting(t, part, 2 * LARGE.listed, slots=2)
+
+    # -- rounds -------------------------------------------------------------------------------------------------
+
+    def announce(self, searches: ir.Value, turn: ir.Value) -> None:
+        """Whether this core's row has a nucleus to search for (i1)."""
+        b = self.b
+        self.meeting.give_facts([b.select(searches, b.f32(1.0), b.f32(0.0), "searches")], turn, _SEARCH)
+
+    def any_searches(self, turn: ir.Value) -> ir.Value:
+        """Whether any row of the round has (i1)."""
+        b = self.b
+        return b.cmpf("OGT", self.meeting.largest_fact(0, self.cores, turn), b.f32(0.0), "any_searches")
 
     # -- lists --------------------------------------------------------------------------------------------------
 
@@ -51,12 +66,12 @@ class Exchange:
         b = self.b
         numbers = found.parts()
         numbers[1] = b.op(arith.sitofp, b.f32_type, numbers[1], name="chosen_number")
-        self.meeting.give_facts(numbers, turn)
+        self.meeting.give_facts(numbers, turn, _FOUND)
 
     def take(self, turn: ir.Value) -> Survivors:
         """What all parts know together: the best of the lowest rank, and the last of the last band."""
         t, b = self.t, self.b
-        facts = self.meeting.take_facts(self.parts, turn, 64 * FACTS, NEG_INF)
+        facts = self.meeting.take_facts(self.parts, turn, 64 * FACTS, NEG_INF, _FOUND)
         column = {name: t.take(facts, FACTS, i, 1, name) for i, name in enumerate(Survivors.NAMES)}
         best = t.reduced("max", column["best"], "best")
         is_best = t.compare("OEQ", column["best"], best, "is_best")

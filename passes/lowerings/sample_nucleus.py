@@ -1,14 +1,14 @@
 """The nucleus of a row that only top-p cuts: its elements in descending order, as far as they reach p.
 
 The row is cut into bands of values, at fixed ranks of a sorted sample. A band begins with the number and the mass of what is
-above it, from one pass over the row, and goes on in batches (`descending.py`). So bands are independent of each other, and
-cores that share a row share its bands; one that begins beyond p is not looked at. The bits of a sum follow from the row and
-its length alone, whoever adds it up. p is reached in a band only if the next one begins beyond it: the mass that it begins with
-and the running sum up to there are rounded differently, and a row must end in one place.
+above it, and goes on in batches (`descending.py`). So bands are independent of each other, and cores that share a row share its
+bands; one that begins beyond p is not looked at. The bits of a sum follow from the row and its length alone, whoever adds it up.
+p is reached in a band only if the next one begins beyond it: the mass that it begins with and the running sum up to there are
+rounded differently, and a row must end in one place.
 
-In a long row the sample also tells which bands hold the nucleus in all likelihood. Where their elements are few, one pass packs
-them into a list (`packed_row.py`), and the passes for these bands go over that. What is beyond them is found in the row. Where
-only an index is asked for, a band that cannot have it is passed over (`sample_race.py`).
+In a long row neighbouring bands are a window, whose elements one pass packs into a list (`packed_row.py`): passes for these
+bands go over that. The first window ends where the sample says that the nucleus does, in all likelihood; a wide nucleus takes
+several. Where only an index is asked for, what cannot have it is passed over (`sample_race.py`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from .sample_race import Race
 from .sample_results import Choice, Results
 
 _PIECE = 1024  # elements of one running sum
-_GROUPS = 64  # of the sample's elements, of which bands are whole numbers
-_LISTED = 4096  # of a list, to measure at a time
+_GROUPS = 64  # of the sample's elements, at least, of which bands are whole numbers
+_LISTED = 3072  # of a list, to measure at a time
+_MANY_LISTS = 1 << 16  # elements of a row of which a wide nucleus is worth several lists, one after the other
 _REST = 0.85  # of the mass that p leaves out: so much is taken to be below the bands that hold the nucleus
-_SLACK = 1.25  # elements of a band, to the mean, with which a list is expected to be full
+_SLACK = 1.5  # elements of a window, to their mean, with which the list is full
 # More than what rounding parts the running sum of a row of 2^20 elements and the mass above an edge by: at most 2048 batches and
 # 1024 pieces more of the one, 256 chunks of the other, and the depth of trees, of 2^-24 each.
 _ROUNDING = 2.0**-12
@@ -64,39 +65,79 @@ class Survivors:
 
 
 @dataclass(frozen=True)
-class Band:
-    """A band of values: its number (index), the value it goes down to (f32), and whether it is the last one (i1)."""
+class Above:
+    """How many elements reach an edge (index), -1 if that is not known; and what they weigh (f32)."""
 
     number: ir.Value
+    weight: ir.Value
+
+    NAMES = ("number", "weight")
+
+    def parts(self) -> list[ir.Value]:
+        return [self.number, self.weight]
+
+
+@dataclass(frozen=True)
+class Band:
+    """A band of values.
+
+    Attributes:
+      number: which one (index).
+      high, low: the values it goes down from and to (f32).
+      above, below: what is above it, and that with it.
+      is_last: whether none is behind it (i1).
+    """
+
+    number: ir.Value
+    high: ir.Value
     low: ir.Value
+    above: Above
+    below: Above
     is_last: ir.Value
 
 
 @dataclass(frozen=True)
-class OfRow:
-    """The mass of a row, and the least probability that min-p leaves (f32), if the operator has min-p."""
+class Window:
+    """Neighbouring bands.
 
-    mass: Mass
-    bound: ir.Value | None
+    Attributes:
+      first, end: the first of them, and the one behind the last (index).
+      above, below: what is above them, and that with them.
+      above_own, below_own: what is above this part's first one, and that with it, if there is a list.
+      is_listed: whether a list has all their elements (i1).
+      listed: the list.
+      all_inside: whether the nucleus goes on behind them (i1).
+    """
+
+    first: ir.Value
+    end: ir.Value
+    above: Above
+    below: Above
+    above_own: Above
+    below_own: Above
+    is_listed: ir.Value
+    listed: PackedChunks
+    all_inside: ir.Value
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """What is known of a row beforehand.
+class Sampled:
+    """A row with what is known of it beforehand.
 
     Attributes:
-      bands: how many of them hold the nucleus in all likelihood (index).
-      is_listed: whether all their elements are in a list (i1).
-      listed: the list.
-      ends_in_first: whether it has been found that the nucleus ends in the first band (i1).
-      most: how many bands hold the nucleus for certain (index).
+      row: its number and what it asks for; its `p`, `m`, `use_m` and `first_only` count.
+      chunks, wide: it, and in longer chunks with NaN behind it.
+      sample: elements of it in descending order.
+      mass: what it weighs.
+      bound: the least probability that min-p leaves (f32); None without min-p.
     """
 
-    bands: ir.Value
-    is_listed: ir.Value
-    listed: PackedChunks
-    ends_in_first: ir.Value
-    most: ir.Value
+    row: object
+    chunks: RowChunks
+    wide: RowChunks
+    sample: ir.Value
+    mass: Mass
+    bound: ir.Value | None
 
 
 class Nucleus:
@@ -108,221 +149,308 @@ class Nucleus:
         self.packed = self.race = None
         if descending.lists:
             self.packed = PackedRow(t, ramp, descending.collector.lane, descending.vocabulary)
+            self.widest = int(
+                self.packed.capacity * descending.bands / (_SLACK * descending.vocabulary)
+            )  # bands of a window
             self.race = Race(t, probabilities, results) if results.is_index_alone else None
+            self.ahead = 0.9 * descending.bands / descending.vocabulary  # bands for an element, rather too few
 
-    def survivors(self, row, chunks: RowChunks, wide: RowChunks, part: ir.Value, parts: int) -> Survivors:
-        """The survivors in the bands `part`, `part + parts`, ... of a row; its `p`, `m`, `use_m` and `first_only`
-        count. `wide` are longer chunks of the same row, with NaN behind it."""
-        t, b = self.t, self.b
+    def of_row(self, row, chunks: RowChunks, wide: RowChunks) -> Survivors:
+        """The survivors of a row that one core has to itself."""
+        t = self.t
         sample = self.descending.sample(chunks)
         mass = self.probabilities.mass(lambda: t.extract(sample, t.zero, "near"))
-        of_row = OfRow(mass, None if row.m is None else self.probabilities.least(row.m, mass))
-        ahead = self._ahead(row.p, of_row, sample, wide) if self.packed else None
-        most = b.index(self.descending.bands) if ahead is None else ahead.most
+        return self.survivors(row, chunks, wide, sample, mass, t.zero, 1)
 
-        def goes_on(going, band, *_):
-            return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, most))
-
-        def one_band(_, band, *found):
-            going, *found = self._band(row, chunks, wide, ahead, sample, band, of_row, Survivors(*found))
-            return [going, t.plus(band, b.index(parts), "band"), *found]
-
+    def survivors(
+        self, row, chunks: RowChunks, wide: RowChunks, sample: ir.Value, mass: Mass, part: ir.Value, parts: int
+    ) -> Survivors:
+        """The survivors in this part's bands: each `parts`-th of a window, from the one of this number on."""
+        t, b = self.t, self.b
+        of_row = Sampled(
+            row, chunks, wide, sample, mass, None if row.m is None else self.probabilities.least(row.m, mass)
+        )
+        bands = b.index(self.descending.bands)
         vocabulary = b.f32(float(self.descending.vocabulary))
         nothing = [b.f32(NEG_INF), b.i32(0), b.f32(0.0), b.f32(-1.0), b.f32(NEG_INF), vocabulary, b.f32(0.0)]
-        carried = [("going", t.one), ("band", part), *zip(Survivors.NAMES, nothing)]
-        _, _, *found = b.while_(carried, goes_on, one_band, about="Bands of values, from the greatest down.")
+        if self.packed is None:
+            _, *found = self._bands(of_row, None, part, parts, Survivors(*nothing))
+            return Survivors(*found)
+        likely = self._likely_bands(of_row)
+
+        def goes_on(going, first, *_):
+            return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", first, bands))
+
+        def one_window(_, first, number, weight, *found):
+            window = self._window(of_row, first, Above(number, weight), likely, part, parts)
+            going, *found = self._bands(of_row, window, part, parts, Survivors(*found))
+            going = b.select(window.all_inside, going, t.zero, "going")
+            return [going, window.end, *window.below.parts(), *found]
+
+        carried = [("going", t.one), ("first_band", t.zero), ("number_above", t.zero), ("weight_above", b.f32(0.0))]
+        carried += zip(Survivors.NAMES, nothing)
+        _, _, _, _, *found = b.while_(carried, goes_on, one_window, about="The row, a window of bands at a time.")
         return Survivors(*found)
 
-    def _ahead(self, p: ir.Value, of_row, sample: ir.Value, wide: RowChunks) -> Ahead:
-        """Where the nucleus ends in all likelihood. Bits do not depend on whether that is so: what is said of a band or an edge
-        comes from the list or from the row, as its number says."""
-        t, b, descending = self.t, self.b, self.descending
-        mass = of_row.mass
+    # -- windows ------------------------------------------------------------------------------------------------
+
+    def _likely_bands(self, of_row: Sampled) -> ir.Value:
+        """How many bands hold the nucleus in all likelihood (index)."""
+        t, b, descending, mass, sample = self.t, self.b, self.descending, of_row.mass, of_row.sample
         weights = self.probabilities.weights(sample, mass.reference) if self.probabilities.is_logits else sample
-        sums = t.running_sums(t.reduce("add", weights, descending.sampled // _GROUPS, "group_masses"), "mass_down_to_group")
+        groups = max(_GROUPS, descending.bands)
+        sums = t.running_sums(
+            t.reduce("add", weights, descending.sampled // groups, "group_masses"), "mass_down_to_group"
+        )
         share = b.f32(_REST * descending.sampled / descending.vocabulary)
-        rest = b.op(arith.mulf, b.op(arith.mulf, b.op(arith.subf, b.f32(1.0), p), mass.total), share, name="rest")
-        enough = b.op(arith.subf, t.extract(sums, b.index(_GROUPS - 1), "sample_mass"), rest, name="enough")
+        rest = b.op(
+            arith.mulf, b.op(arith.mulf, b.op(arith.subf, b.f32(1.0), of_row.row.p), mass.total), share, name="rest"
+        )
+        enough = b.op(arith.subf, t.extract(sums, b.index(groups - 1), "sample_mass"), rest, name="enough")
         last = t.find_first(t.compare("OGE", sums, enough, "is_enough"), "last_group")
-        last = t.unit_of(last, _GROUPS // descending.bands)
-        bands = t.smaller(t.plus(last, t.one), b.index(descending.bands), "bands_of_nucleus")
-        edge = descending.edge(sample, bands)
-        few = int(self.packed.capacity * descending.bands / (_SLACK * descending.vocabulary))
-        lists = t.both(b.cmpi("sle", bands, b.index(few)), b.cmpf("OGT", edge, b.f32(NEG_INF)))
-        # NaN is no number that reaches an edge.
-        lists = t.both(lists, t.opposite(self.probabilities.may_have_nans(mass)), "is_to_be_listed")
+        last = t.unit_of(last, groups // descending.bands)
+        return t.smaller(t.plus(last, t.one), b.index(descending.bands), "likely_bands")
+
+    def _window(
+        self, of_row: Sampled, first: ir.Value, above: Above, likely: ir.Value, part: ir.Value, parts: int
+    ) -> Window:
+        """The window that begins with a band, its elements packed into the list if it has room for them. Bits do not depend on
+        whether it has more than the sample says: what is said of a band or an edge comes from the list or from the row, as the
+        row has it."""
+        t, b, descending = self.t, self.b, self.descending
+        bands = b.index(descending.bands)
+        widest = t.smaller(t.plus(first, b.index(self.widest)), bands)
+        ends_here = t.both(b.cmpi("sgt", likely, first), b.cmpi("sle", likely, widest))
+        end = b.select(ends_here, likely, widest if descending.vocabulary >= _MANY_LISTS else bands, "end_band")
+        high, low = descending.edge(of_row.sample, first), descending.edge(of_row.sample, end)
+        # NaN is no number that reaches an edge, and what is behind a list is -inf.
+        lists = t.both(
+            b.cmpf("OGT", low, b.f32(NEG_INF)), t.opposite(self.probabilities.may_have_nans(of_row.mass)), "lists"
+        )
+        of_edge = [b.index_type, b.f32_type]
+        own = [f"{name}_{side}" for side in ("above_own", "below_own") for name in Above.NAMES]
 
         def pack():
-            number, has_all = self.packed.pack(wide, edge, "The elements of these bands.")
-            last = t.larger(t.minus(bands, t.one), t.one, "last_band")
-            edges = [descending.edge(sample, band) for band in (t.one, last)]
-            masses = self._masses_above(PackedChunks(self.packed, number, _LISTED), [*edges, edge], of_row)
-            first, before_last, all_of_it = (b.cmpf("OGE", mass, p) for mass in masses)
-            most = b.select(before_last, last, b.select(all_of_it, bands, all_bands))
-            flags = (b.select(flag, t.one, t.zero) for flag in (has_all, first))
-            return [number, *flags, b.select(has_all, most, all_bands)]
+            number, has_all = self.packed.pack(of_row.wide, low, high, "The elements of these bands.")
+            listed = PackedChunks(self.packed, number, _LISTED)
+            edges = [descending.edge(of_row.sample, t.plus(first, band)) for band in (part, t.plus(part, t.one))]
+            edges = [*edges[parts == 1 :], low]
+            *of_own, below = (self._added(above, more) for more in self._above(listed, edges, of_row))
+            of_own = [above, *of_own] if parts == 1 else of_own
+            return [number, b.select(has_all, t.one, t.zero), *of_own[0].parts(), *of_own[1].parts(), below.weight]
 
-        all_bands = b.index(descending.bands)
-        number, is_listed, is_first, most = b.if_(
-            lists, ["listed", "is_listed", "is_in_first", "most_bands"], pack, lambda: [t.zero, t.zero, t.zero, all_bands],
-            types=[b.index_type] * 4, about="The bands that hold the nucleus in all likelihood.",
+        is_empty = b.cmpf("OGE", low, high, "is_empty")
+        unknown = [*self._unknown().parts(), *self._unknown().parts()]
+        nothing = lambda: [t.zero, b.select(t.both(lists, is_empty), t.one, t.zero), *unknown, above.weight]
+        number, is_listed, *own, weight = b.if_(
+            t.both(lists, t.opposite(is_empty)), ["listed", "is_listed", *own, "weight_below"], pack, nothing,
+            types=[b.index_type, b.index_type, *of_edge, *of_edge, b.f32_type], about="A list of a window.",
         )  # fmt: skip
+        is_listed = b.cmpi("ne", is_listed, t.zero, "is_listed")
+        in_row = lambda: self._above(of_row.chunks, [low], of_row)[0].parts()
+        everything = lambda: [b.index(descending.vocabulary), b.f32(0.0)]  # what it weighs nobody asks
+        otherwise = lambda: b.if_(b.cmpi("eq", end, bands), Above.NAMES, everything, in_row, types=of_edge)
+        known = lambda: [t.plus(above.number, number), weight]
+        below = Above(*b.if_(is_listed, Above.NAMES, known, otherwise, types=of_edge))
+        # Of a row with NaN no sum reaches p.
+        all_inside = t.opposite(self._reaches_p(below, of_row), "all_inside")
         listed = PackedChunks(self.packed, number, _LISTED)
-        return Ahead(bands, b.cmpi("ne", is_listed, t.zero), listed, b.cmpi("ne", is_first, t.zero), most)
+        return Window(first, end, above, below, Above(*own[:2]), Above(*own[2:]), is_listed, listed, all_inside)
 
-    def _of(self, edge: ir.Value, ahead: Ahead | None, chunks: RowChunks, build, names, about: str | None = None) -> list[ir.Value]:
-        """`build(chunks)`, whose results are numbers, of the elements that reach the edge in front of a band: of the list where
-        they are in it, else of the row."""
-        if ahead is None:
-            return build(chunks)
+    def _above_edge(self, window: Window | None, of_row: Sampled, edge: ir.Value, about: str) -> Above:
+        """What reaches an edge of a band, from the window's list or the row."""
         b = self.b
-        types = [self.b.index_type if name.endswith("rank") else b.f32_type for name in names]
-        is_listed = self.t.both(ahead.is_listed, b.cmpi("sle", edge, ahead.bands), "is_in_list")
-        return b.if_(is_listed, names, lambda: build(ahead.listed), lambda: build(chunks), types=types, about=about)
+        of_chunks = lambda chunks: self._above(chunks, [edge], of_row)[0]
+        if window is None:
+            return of_chunks(of_row.chunks)
+        return Above(*b.if_(
+            window.is_listed, Above.NAMES, lambda: self._added(window.above, of_chunks(window.listed)).parts(),
+            lambda: of_chunks(of_row.chunks).parts(), types=[b.index_type, b.f32_type], about=about,
+        ))  # fmt: skip
 
-    def _band(
-        self, row, chunks: RowChunks, wide: RowChunks, ahead: Ahead | None, sample, band, of_row, found: Survivors
-    ) -> list[ir.Value]:
-        """Whether later bands matter (index), and what is known after this one."""
-        t, b = self.t, self.b
-        following = t.plus(band, t.one)
-        high, low = self.descending.edge(sample, band), self.descending.edge(sample, following)
-        some = t.opposite(b.cmpf("OGE", low, high), "has_elements")
-        types = [b.index_type, *(part.type for part in found.parts())]
-
-        def looked_at():
-            return self._look_at(row, chunks, wide, ahead, sample, band, (high, low, some), of_row, found)
-
-        if self.race is None:
-            return looked_at()
-
-        def can_win(first, last):
-            return self.race.can_win(first, last, high, of_row.mass, found.best)
-
-        def rest_can_win():
-            return [can_win(t.index_of(found.number), ahead.listed.number)]
-
-        def band_can_win():
-            count = lambda source: self.race.ranks(source, high, low)
-            ranks = self._of(following, ahead, chunks, count, ("first_rank", "last_rank"), "Its ranks.")
-            return [can_win(*ranks)]
-
-        def can_one_win():
-            is_all_listed = t.both(ahead.is_listed, b.cmpi("sle", ahead.most, ahead.bands), "is_all_listed")
-            (rest,) = b.if_(
-                is_all_listed, ["rest_can_win"], rest_can_win, lambda: [t.one], types=[b.index_type],
-                about="Can this band or a later one have the best score?",
-            )  # fmt: skip
-            (this,) = b.if_(
-                b.cmpi("ne", rest, t.zero), ["can_win"], band_can_win, lambda: [t.zero], types=[b.index_type], about="Can this one?"
-            )
-            return [rest, this]
-
-        has_rival = t.both(t.both(some, b.cmpi("slt", band, ahead.bands)), b.cmpf("OGT", found.best, b.f32(NEG_INF)), "has_rival")
-        going, can_win_here = b.if_(
-            has_rival, ["going", "can_win"], can_one_win, lambda: [t.one, t.one], types=[b.index_type] * 2
-        )
-        passed_over = lambda: [going, *found.parts()]
-        return b.if_(b.cmpi("ne", can_win_here, t.zero), ["going", *Survivors.NAMES], looked_at, passed_over, types=types)
-
-    def _look_at(
-        self, row, chunks: RowChunks, wide: RowChunks, ahead: Ahead | None, sample, band, edges, of_row, found: Survivors
-    ) -> list[ir.Value]:
-        t, b = self.t, self.b
-        high, low, some = edges
-        is_first = b.cmpi("eq", band, t.zero, "is_first")
-
-        def above():
-            return self._of(band, ahead, chunks, lambda source: self._above(source, high, of_row), ("rank", "before"))
-
-        rank, before = b.if_(
-            is_first, ["rank", "before"], lambda: [t.zero, b.f32(0.0)], above, types=[b.index_type, b.f32_type],
-            about="How much is above the band.",
-        )  # fmt: skip
-        beyond = b.cmpf("OGE", before, row.p, "is_beyond")
-        this = Band(band, low, b.cmpi("eq", band, b.index(self.descending.bands - 1), "is_last_band"))
-        nans = t.both(is_first, self.probabilities.may_have_nans(of_row.mass), "has_nans")
-        types = [b.index_type, *(part.type for part in found.parts())]
-        packed = None
-        if ahead is not None:
-            packed = t.both(ahead.is_listed, b.cmpi("slt", band, ahead.bands), "is_listed_band"), ahead.listed
-
-        def within():
-            names, batch_types = ["going", "rank", "before", *Survivors.NAMES], [types[0], rank.type, before.type, *types[1:]]
-            inside = None if self.race is None else self._is_inside(row, ahead, packed, is_first, low, of_row)
-
-            def batch(values, indices, count, rank, before, *found):
-                some = (values, indices, count, rank, before, Survivors(*found), this, of_row)
-                pieces = lambda: self._batch(row, chunks, ahead, *some)
-                return pieces() if inside is None else b.if_(inside, names, lambda: self._all(row, *some), pieces, types=batch_types)
-
-            carried = [("rank", rank), ("before", before), *zip(Survivors.NAMES, found.parts())]
-            going, _, _, *after = self.descending.each(chunks, sample, high, low, carried, batch, wide, nans, packed)
-            return [going, *after]
-
-        def not_beyond():
-            return b.if_(some, ["going", *Survivors.NAMES], within, lambda: [t.one, *found.parts()], types=types)
-
-        return b.if_(beyond, ["going", *Survivors.NAMES], lambda: [t.zero, *found.parts()], not_beyond, types=types)
-
-    def _is_inside(self, row, ahead: Ahead, packed, is_first: ir.Value, low: ir.Value, of_row) -> ir.Value:
-        """Whether all of a band in a list is in the nucleus, as the next one begins short of p (i1). In the row, that would take
-        more than the running sums that it spares."""
-        t, b = self.t, self.b
-        is_listed, listed = packed
-
-        def measured():
-            (mass,) = self._masses_above(listed, [low], of_row)
-            return [b.select(b.cmpf("OLT", mass, row.p), t.one, t.zero)]
-
-        def known():
-            first = lambda: [b.select(ahead.ends_in_first, t.zero, t.one)]
-            return b.if_(is_first, ["is_inside"], first, measured, types=[b.index_type])
-
-        (inside,) = b.if_(is_listed, ["is_inside"], known, lambda: [t.zero], types=[b.index_type], about="Is all of it inside?")
-        return b.cmpi("ne", inside, t.zero)
-
-    def _above(self, chunks, edge: ir.Value, of_row) -> list[ir.Value]:
-        """The number (index) and the mass of what reaches an edge; NaN does."""
+    def _above(self, chunks, edges: Sequence[ir.Value], of_row: Sampled) -> list[Above]:
+        """What of a row or a list reaches each of some edges; NaN does."""
         t, b = self.t, self.b
         lanes = chunks.chunk
         ones = t.filled(1.0, lanes, "ones")
 
-        def body(chunk: Chunk, numbers, masses):
-            reaches = t.compare("UGE", chunk.x, edge, "reaches")
-            weights = t.where(reaches, self._weights(chunk, of_row), 0.0, "reaching")
-            numbers = b.op(arith.addf, numbers, t.where(reaches, ones, 0.0, "reaching_ones"), name="numbers")
-            return [numbers, b.op(arith.addf, masses, weights, name="masses")]
+        def body(chunk: Chunk, *so_far):
+            is_logits = self.probabilities.is_logits
+            weights = self.probabilities.weights(chunk.x, of_row.mass.reference) if is_logits else chunk.x
+            added = []
+            for edge, numbers, masses in zip(edges, so_far[::2], so_far[1::2]):
+                reaches = t.compare("UGE", chunk.x, edge, "reaches")
+                reaching = t.where(reaches, ones, 0.0, "reaching_ones"), t.where(reaches, weights, 0.0, "reaching")
+                added.append(b.op(arith.addf, numbers, reaching[0], name="numbers"))
+                added.append(b.op(arith.addf, masses, reaching[1], name="masses"))
+            return added
 
-        carried = [(name, t.filled(0.0, lanes, name)) for name in ("numbers", "masses")]
-        numbers, masses = chunks.each(carried, body, "What is above.")
-        return [t.index_of(t.reduced("add", numbers, "number_above"), "rank"), self._share(masses, of_row)]
+        carried = [(name, t.filled(0.0, lanes, name)) for name in ("numbers", "masses")] * len(edges)
+        sums = [t.reduced("add", sums, "sum_above") for sums in chunks.each(carried, body, "What is above.")]
+        return [Above(t.index_of(number, "number"), weight) for number, weight in zip(sums[::2], sums[1::2])]
 
-    def _masses_above(self, chunks, edges: Sequence[ir.Value], of_row) -> list[ir.Value]:
-        """The masses alone, the same bits."""
-        t = self.t
+    def _unknown(self) -> Above:
+        return Above(self.b.index(-1), self.b.f32(0.0))
 
-        def body(chunk: Chunk, *masses):
-            weights = self._weights(chunk, of_row)
-            return [self._added(chunk, weights, edge, so_far) for edge, so_far in zip(edges, masses)]
+    def _added(self, above: Above, more: Above) -> Above:
+        weight = self.b.op(arith.addf, above.weight, more.weight, name="weight")
+        return Above(self.t.plus(above.number, more.number, "number"), weight)
 
-        carried = [("masses", t.filled(0.0, chunks.chunk, "masses")) for _ in edges]
-        return [self._share(masses, of_row) for masses in chunks.each(carried, body, "The mass above.")]
-
-    def _added(self, chunk: Chunk, weights: ir.Value, edge: ir.Value, so_far: ir.Value) -> ir.Value:
-        reaching = self.t.where(self.t.compare("UGE", chunk.x, edge, "reaches"), weights, 0.0, "reaching")
-        return self.b.op(arith.addf, so_far, reaching, name="masses")
-
-    def _weights(self, chunk: Chunk, of_row) -> ir.Value:
-        return self.probabilities.weights(chunk.x, of_row.mass.reference) if self.probabilities.is_logits else chunk.x
-
-    def _share(self, masses: ir.Value, of_row) -> ir.Value:
+    def _share(self, above: Above, of_row: Sampled) -> ir.Value:
         """Of the mass of the row."""
-        mass = self.t.reduced("add", masses, "mass_above")
-        return self.b.op(arith.divf, mass, of_row.mass.total, name="before") if self.probabilities.is_logits else mass
+        is_logits = self.probabilities.is_logits
+        return self.b.op(arith.divf, above.weight, of_row.mass.total, name="share") if is_logits else above.weight
+
+    def _reaches_p(self, above: Above, of_row: Sampled) -> ir.Value:
+        return self.b.cmpf("OGE", self._share(above, of_row), of_row.row.p, "reaches_p")
+
+    # -- bands --------------------------------------------------------------------------------------------------
+
+    def _bands(
+        self, of_row: Sampled, window: Window | None, part: ir.Value, parts: int, found: Survivors
+    ) -> list[ir.Value]:
+        """Whether later bands matter (index), and what is known after this part's bands of a window, or of all."""
+        t, b = self.t, self.b
+        first, end, above, own = t.zero, b.index(self.descending.bands), Above(t.zero, b.f32(0.0)), self._unknown()
+        if window is not None:
+            first, end, above, own = window.first, window.end, window.above, window.above_own
+        edge = lambda band: self.descending.edge(of_row.sample, band)
+        edge_types = [b.index_type, b.f32_type]
+        own_first = t.plus(first, part)
+
+        def goes_on(going, band, *_):
+            return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, end))
+
+        def above_band(band, known):
+            measured = lambda: self._above_edge(window, of_row, edge(band), "How much is above the band.").parts()
+            is_first, is_known = b.cmpi("eq", band, first, "is_first"), b.cmpi("sge", known.number, t.zero)
+            known = lambda known=known: b.if_(is_known, Above.NAMES, known.parts, measured, types=edge_types)
+            return Above(*b.if_(is_first, Above.NAMES, above.parts, known, types=edge_types))
+
+        def one_band(_, band, number, weight, *found):
+            found = Survivors(*found)
+            start = above_band(band, Above(number, weight))
+            below, rival = self._unknown(), None
+            if self.race is not None:
+                band, start, rival = self._next_rival(of_row, window, band, start, parts, found)
+                below = self._below(of_row, window, own_first, band, rival, found)
+            is_last = b.cmpi("eq", band, b.index(self.descending.bands - 1), "is_last_band")
+            this = Band(band, edge(band), edge(t.plus(band, t.one)), start, below, is_last)
+            going, *after = self._band(of_row, window, this, rival, found)
+            following = t.plus(band, b.index(parts), "band")
+            if self.race is not None:
+                following = b.select(b.cmpi("sge", rival, window.below.number), end, following, "band")
+            known = below if parts == 1 else self._unknown()
+            return [going, following, *known.parts(), *after]
+
+        carried = [("going", t.one), ("band", own_first), *zip(("number_above", "weight_above"), own.parts())]
+        carried += zip(Survivors.NAMES, found.parts())
+        going, _, _, _, *found = b.while_(carried, goes_on, one_band, about="Bands of values, from the greatest down.")
+        return [going, *found]
+
+    def _below(
+        self, of_row: Sampled, window: Window, own: ir.Value, band: ir.Value, rival: ir.Value, found: Survivors
+    ) -> Above:
+        """What is above a band's lower edge, where some rank may have the best score. In a row that is not worth a pass as long
+        as there is none."""
+        t, b = self.t, self.b
+        low = self.descending.edge(of_row.sample, t.plus(band, t.one))
+        measured = lambda: self._above_edge(window, of_row, low, "How much is above its lower edge.").parts()
+        is_measured = t.either(window.is_listed, b.cmpf("OGT", found.best, b.f32(NEG_INF)))
+        is_measured = t.both(is_measured, b.cmpi("slt", rival, window.below.number), "is_measured")
+        is_own = t.both(b.cmpi("eq", band, own), window.is_listed, "is_own")
+        types = [b.index_type, b.f32_type]
+        known = lambda: b.if_(is_own, Above.NAMES, window.below_own.parts, measured, types=types)
+        return Above(*b.if_(is_measured, Above.NAMES, known, self._unknown().parts, types=types))
+
+    def _next_rival(
+        self, of_row: Sampled, window: Window, band: ir.Value, above: Above, parts: int, found: Survivors
+    ) -> tuple[ir.Value, Above, ir.Value]:
+        """The next band to look at, what is above it, and the first rank from there on that may have a better score than the
+        best, the window's end if none may. That is this band, or a later one of this part's if that rank is far beyond."""
+        t, b = self.t, self.b
+        edge = lambda band: self.descending.edge(of_row.sample, band)
+        names, types = ["band", *Above.NAMES, "rival"], [b.index_type, b.index_type, b.f32_type, b.index_type]
+
+        def rival_from(band, above):
+            return self.race.first_rival(above.number, window.below.number, edge(band), of_row.mass, found.best)
+
+        def searched():
+            rival = rival_from(band, above)
+            here = lambda: [band, *above.parts(), rival]
+            # In somewhat fewer bands as many elements are expected.
+            expected = b.op(
+                arith.mulf, t.f32_of(t.minus(rival, above.number)), b.f32(self.ahead / parts), name="bands_ahead"
+            )
+            steps = t.index_of(expected, "steps")
+            later = t.plus(band, b.op(arith.muli, steps, b.index(parts)), "later_band")
+
+            def skipped():
+                after = self._above_edge(window, of_row, edge(later), "How much is above a later band.")
+                there = lambda: [later, *after.parts(), rival_from(later, after)]
+                return b.if_(b.cmpi("sle", after.number, rival, "is_before"), names, there, here, types=types)
+
+            is_there = t.both(b.cmpi("slt", rival, window.below.number), b.cmpi("slt", later, window.end))
+            return b.if_(t.both(is_there, b.cmpi("sgt", steps, t.zero), "skips"), names, skipped, here, types=types)
+
+        has_best = b.cmpf("OGT", found.best, b.f32(NEG_INF), "has_best")
+        about = "The first rank that may have the best score."
+        none = lambda: [band, *above.parts(), above.number]
+        band, number, weight, rival = b.if_(has_best, names, searched, none, types=types, about=about)
+        return band, Above(number, weight), rival
+
+    def _band(
+        self, of_row: Sampled, window: Window | None, band: Band, rival: ir.Value | None, found: Survivors
+    ) -> list[ir.Value]:
+        """Whether later bands matter (index), and what is known after this one."""
+        t, b = self.t, self.b
+        names, types = ["going", *Survivors.NAMES], [b.index_type, *(part.type for part in found.parts())]
+        some = t.opposite(b.cmpf("OGE", band.low, band.high), "has_elements")
+        if self.race is not None:
+            is_known = b.cmpi("sge", band.below.number, t.zero)
+            is_beyond = t.either(is_known, b.cmpi("sge", rival, window.below.number))
+            is_beyond = t.both(is_beyond, b.cmpi("sge", rival, band.below.number), "rival_is_beyond")
+            some = t.both(some, t.opposite(is_beyond), "has_rival")
+        ends, unchanged = (lambda: [t.zero, *found.parts()]), (lambda: [t.one, *found.parts()])
+        looked_at = lambda: self._look_at(of_row, window, band, found)
+        short_of_p = lambda: b.if_(self._reaches_p(band.above, of_row), names, ends, looked_at, types=types)
+        return b.if_(some, names, short_of_p, unchanged, types=types)
+
+    def _look_at(self, of_row: Sampled, window: Window | None, band: Band, found: Survivors) -> list[ir.Value]:
+        t, b = self.t, self.b
+        names = ["going", "rank", "before", *Survivors.NAMES]
+        types = [b.index_type, b.index_type, b.f32_type, *(part.type for part in found.parts())]
+        inside = None
+        if self.race is not None:
+            is_known = b.cmpi("sge", band.below.number, t.zero)
+            inside = t.both(is_known, t.opposite(self._reaches_p(band.below, of_row)), "is_inside")
+
+        def batch(values, indices, count, rank, before, *found):
+            some = (values, indices, count, rank, before, Survivors(*found), band)
+            pieces = lambda: self._batch(of_row, window, *some)
+            return (
+                pieces()
+                if inside is None
+                else b.if_(inside, names, lambda: self._all(of_row, *some), pieces, types=types)
+            )
+
+        is_top = b.cmpi("eq", band.number, t.zero, "is_top")
+        nans = t.both(is_top, self.probabilities.may_have_nans(of_row.mass), "has_nans")
+        carried = [
+            ("rank", band.above.number),
+            ("before", self._share(band.above, of_row)),
+            *zip(Survivors.NAMES, found.parts()),
+        ]
+        packed = None if window is None else (window.is_listed, window.listed)
+        going, _, _, *after = self.descending.each(
+            of_row.chunks, of_row.sample, band.high, band.low, carried, batch, of_row.wide, nans, packed
+        )
+        return [going, *after]
+
+    # -- batches ------------------------------------------------------------------------------------------------
 
     def _batch(
-        self, row, chunks: RowChunks, ahead, values, indices, count, rank, before, found: Survivors, band: Band, of_row
+        self, of_row: Sampled, window: Window | None, values, indices, count, rank, before, found: Survivors, band: Band
     ) -> list[ir.Value]:
         t, b = self.t, self.b
 
@@ -332,7 +460,7 @@ class Nucleus:
         def piece(_, start, rank, before, *found):
             some = t.smaller(t.minus(count, start), b.index(_PIECE), "some")
             part = [slice_of(b, x, start, _PIECE) for x in (values, indices)]
-            going, *state = self._piece(row, chunks, ahead, *part, some, rank, before, Survivors(*found), band, of_row)
+            going, *state = self._piece(of_row, window, *part, some, rank, before, Survivors(*found), band)
             return [going, t.plus(start, b.index(_PIECE), "start"), *state]
 
         carried = [("going", t.one), ("start", t.zero), ("rank", rank), ("before", before)]
@@ -341,43 +469,46 @@ class Nucleus:
         return [going, *state]
 
     def _piece(
-        self, row, chunks: RowChunks, ahead, values, indices, count, rank, before, found: Survivors, band: Band, of_row
+        self, of_row: Sampled, window: Window | None, values, indices, count, rank, before, found: Survivors, band: Band
     ) -> list[ir.Value]:
         """The next elements in descending order: whether to go on (index), the rank after them, the sum up to there, and
         what is known by now."""
         t, b = self.t, self.b
-        probability = self.probabilities.of(values, of_row.mass)
-        inside = t.compare("OLT", slice_of(b, self.ramp, 0, _PIECE), t.f32_of(count), "inside")
-        probability = t.where(inside, probability, 0.0, "probability")
+        probability = self._inside(self.probabilities.of(values, of_row.mass), count)
         sums = t.running_sums(probability, "running_sums")
         sums = b.op(arith.addf, sums, b.splat(before, _PIECE), name="sums")
-        reached = t.find_first(t.compare("OGE", sums, row.p, "reaches_p"), "crossing")
+        reached = t.find_first(t.compare("OGE", sums, of_row.row.p, "reaches_p"), "crossing")
         before = t.extract(sums, b.index(_PIECE - 1), "before")
-        reached = self._confirmed(row, chunks, ahead, reached, count, before, band, of_row)
+        reached = self._confirmed(of_row, window, reached, count, before, band)
         going = b.cmpi("sge", reached, count, "short_of_p")
         kept = t.smaller(count, t.plus(reached, t.one), "kept")
-        going, end, *after = self._keep(row, values, indices, probability, going, kept, count, rank, found, band, of_row.bound)
+        going, end, *after = self._keep(of_row, values, indices, probability, going, kept, count, rank, found, band)
         return [going, end, before, *after]
 
-    def _all(self, row, values, indices, count, rank, before, found: Survivors, band: Band, of_row) -> list[ir.Value]:
+    def _all(
+        self, of_row: Sampled, values, indices, count, rank, before, found: Survivors, band: Band
+    ) -> list[ir.Value]:
         """The same for all of a batch inside the nucleus."""
-        t = self.t
-        probability = self.probabilities.of(values, of_row.mass)
-        inside = t.compare("OLT", slice_of(self.b, self.ramp, 0, length_of(values)), t.f32_of(count), "inside")
-        probability = t.where(inside, probability, 0.0, "probability")
+        probability = self._inside(self.probabilities.of(values, of_row.mass), count)
+        all_of_it = self.t.truth(True)
         going, end, *after = self._keep(
-            row, values, indices, probability, t.truth(True), count, count, rank, found, band, of_row.bound
+            of_row, values, indices, probability, all_of_it, count, count, rank, found, band
         )
         return [going, end, before, *after]
 
+    def _inside(self, probability: ir.Value, count: ir.Value) -> ir.Value:
+        t = self.t
+        inside = t.compare("OLT", slice_of(self.b, self.ramp, 0, length_of(probability)), t.f32_of(count), "inside")
+        return t.where(inside, probability, 0.0, "probability")
+
     def _keep(
-        self, row, values, indices, probability, going, kept, count, rank, found: Survivors, band: Band, bound
+        self, of_row: Sampled, values, indices, probability, going, kept, count, rank, found: Survivors, band: Band
     ) -> list[ir.Value]:
         """What min-p leaves of the first `kept` elements of `count`: whether to go on (index), the rank after them, and what is
         known by then."""
-        t, b = self.t, self.b
-        if bound is not None:
-            below = t.find_first(t.compare("OLT", probability, bound, "is_below"), "first_below")
+        t, b, row = self.t, self.b, of_row.row
+        if of_row.bound is not None:
+            below = t.find_first(t.compare("OLT", probability, of_row.bound, "is_below"), "first_below")
             least = b.select(b.cmpi("eq", rank, t.zero), t.one, t.zero)
             below = b.select(row.use_m, t.larger(below, least), count)
             below = b.select(row.first_only, least, below, "kept_by_min_p")
@@ -398,18 +529,17 @@ class Nucleus:
         after = b.if_(b.cmpi("sgt", kept, t.zero), Survivors.NAMES, take, found.parts, types=types)
         return [b.select(going, t.one, t.zero), end, *after]
 
-    def _confirmed(self, row, chunks: RowChunks, ahead, reached, count, end, band: Band, of_row) -> ir.Value:
+    def _confirmed(self, of_row: Sampled, window: Window | None, reached, count, end, band: Band) -> ir.Value:
         """The position at which running sums reach p; one behind them if the next band begins short of p. `end` is the last
         sum: where it exceeds p by more than rounding, the next band does."""
-        t, b = self.t, self.b
+        t, b, p = self.t, self.b, of_row.row.p
         crosses = t.both(b.cmpi("slt", reached, count), t.opposite(band.is_last), "crosses")
-        margin = b.op(arith.addf, row.p, b.f32(_ROUNDING), name="p_and_rounding")
+        margin = b.op(arith.addf, p, b.f32(_ROUNDING), name="p_and_rounding")
         is_close = t.both(crosses, b.cmpf("OLT", end, margin), "is_close")
 
         def compared():
-            edge, measure = t.plus(band.number, t.one), lambda source: self._masses_above(source, [band.low], of_row)
-            (mass,) = self._of(edge, ahead, chunks, measure, ("mass_above",))
-            return [b.select(b.cmpf("OGE", mass, row.p), reached, b.index(_PIECE))]
+            below = self._above_edge(window, of_row, band.low, "What is above the next band.")
+            return [b.select(self._reaches_p(below, of_row), reached, b.index(_PIECE))]
 
         about = "Close to the end of the nucleus: is it in this band?"
         return b.if_(is_close, ["crossing"], compared, lambda: [reached], types=[b.index_type], about=about)[0]

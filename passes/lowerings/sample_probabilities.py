@@ -9,11 +9,13 @@ from mlir import ir
 from mlir.dialects import arith
 
 from .candidates import maximum_of
+from .meeting import Meeting
 from .ops import Ops
-from .row_chunks import NEG_INF, Chunk, length_of, with_slice
+from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, with_slice
+from .sample_units import UnitFacts
 
-_UNIT = 1024  # elements of one sum of weights
-_MASS_CHUNK = 8 * _UNIT
+_UNIT = 512  # elements of one sum of weights
+MASS_CHUNK = 16 * _UNIT
 _SAMPLED = 1024  # elements to take the reference of weights from
 _RUN = 16  # neighbours among them
 
@@ -44,7 +46,9 @@ class Probabilities:
     def of(self, x: ir.Value, row: Mass) -> ir.Value:
         if not self.is_logits:
             return x
-        return self.b.op(arith.divf, self.weights(x, row.reference), self.b.splat(row.total, length_of(x)), name="probability")
+        return self.b.op(
+            arith.divf, self.weights(x, row.reference), self.b.splat(row.total, length_of(x)), name="probability"
+        )
 
     def weights(self, values: ir.Value, reference: ir.Value) -> ir.Value:
         b = self.b
@@ -70,47 +74,52 @@ class Probabilities:
                 return Mass(maximum, b.f32(1.0), maximum)
             maximum = t.reduced("max", x, "maximum")
             return Mass(maximum, t.reduced("add", self.weights(x, maximum), "mass"), maximum)
-        chunks = self.chunks(_MASS_CHUNK)
-        units = max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
+        near = near or (lambda: t.reduced("max", self.chunks(MASS_CHUNK).sample(_SAMPLED // _RUN, _RUN), "near"))
+        reference = self._reference(near)
+        return self._mass(reference, self._units(reference, f"What the row has, in units of {_UNIT}."))
+
+    def unit_facts(self, meeting: Meeting) -> UnitFacts:
+        return UnitFacts(self.t, meeting, -(-self.vocabulary // _UNIT))
+
+    def give_mass(self, part: RowChunks, near: ir.Value, shared: UnitFacts) -> None:
+        """What the mass needs of this core's part of a row, for all cores that share the row."""
+        t = self.t
+
+        def body(chunk: Chunk):
+            number = t.unit_of(t.plus(chunk.count, self.b.index(_UNIT - 1)), _UNIT)
+            for which, facts in enumerate(self._unit_facts(chunk.x, self._reference(lambda: near))):
+                shared.give(which, facts, t.unit_of(chunk.column, _UNIT), number)
+            return []
+
+        part.each([], body, f"What this part has, in units of {_UNIT}.")
+
+    def shared_mass(self, near: ir.Value, shared: UnitFacts) -> Mass:
+        """The mass of a row, from what the cores that share it gave: the same bits."""
+        pads = [pad for _, _, pad in self._kinds()]
+        facts = [shared.take(which, self._lanes_of_units(), pad) for which, pad in enumerate(pads)]
+        return self._mass(self._reference(lambda: near), facts)
+
+    def _reference(self, near: Callable[[], ir.Value]) -> ir.Value | None:
+        t, b = self.t, self.b
         if not self.is_logits:
-
-            def maxima_of(chunk: Chunk, maxima, nans):
-                numbers, are_nan = self._numbers(chunk.x)
-                unit = t.unit_of(chunk.column, _UNIT)
-                highest = t.reduce("max", numbers, _UNIT, "unit_maxima")
-                found = t.reduce("max", are_nan, _UNIT, "unit_nans")
-                return [with_slice(b, maxima, highest, unit, "maxima"), with_slice(b, nans, found, unit, "nans")]
-
-            carried = [("maxima", t.filled(NEG_INF, units)), ("nans", t.filled(0.0, units))]
-            maxima, nans = chunks.each(carried, maxima_of, "The largest probability.")
-            maximum = self._or_nan(t.reduced("max", maxima, "maximum"), t.reduced("max", nans, "nans"))
-            return Mass(maximum, b.f32(1.0), maximum)
-
-        def weighed(reference: ir.Value, about: str) -> list[ir.Value]:
-            def body(chunk: Chunk, sums, *maxima):
-                unit = t.unit_of(chunk.column, _UNIT)
-                mass = t.reduce("add", self.weights(chunk.x, reference), _UNIT, "unit_sums")
-                sums = with_slice(b, sums, mass, unit, "sums")
-                if not self.has_min_p:
-                    return [sums]
-                highest = t.reduce("max", chunk.x, _UNIT, "unit_maxima")
-                return [sums, with_slice(b, *maxima, highest, unit, "maxima")]
-
-            carried = [("sums", t.filled(0.0, units))]
-            if self.has_min_p:
-                carried.append(("maxima", t.filled(NEG_INF, units)))
-            sums, *maxima = chunks.each(carried, body, about)
-            return [t.reduced("add", sums, "mass"), *(t.reduced("max", x, "maximum") for x in maxima)]
-
-        near = near() if near else t.reduced("max", chunks.sample(_SAMPLED // _RUN, _RUN), "near")
+            return None
+        near = near()
         is_finite = t.both(b.cmpf("OGT", near, b.f32(NEG_INF)), b.cmpf("OLT", near, b.f32(float("inf"))))
-        reference = b.select(is_finite, near, b.f32(0.0), "reference")
-        mass, *maximum = weighed(reference, "Weights, in blocks of 1024.")
+        return b.select(is_finite, near, b.f32(0.0), "reference")
+
+    def _mass(self, reference: ir.Value | None, facts: list[ir.Value]) -> Mass:
+        """The mass by what its units have; of logits once more, if `reference` is too far from the largest of them."""
+        t, b = self.t, self.b
+        found = [t.reduced(kind, fact, name) for (name, kind, _), fact in zip(self._kinds(), facts)]
+        if not self.is_logits:
+            maximum = self._or_nan(*found)
+            return Mass(maximum, b.f32(1.0), maximum)
+        mass, *maximum = found
 
         def again():
-            largest = maximum[0] if maximum else maximum_of(t, chunks)
-            mass, *_ = weighed(largest, "Once more, relative to the maximum.")
-            return [largest, mass]
+            largest = maximum[0] if maximum else maximum_of(t, self.chunks(MASS_CHUNK))
+            sums = self._units(largest, "Once more, relative to the maximum.")[0]
+            return [largest, t.reduced("add", sums, "mass")]
 
         is_usable = t.both(b.cmpf("OGT", mass, b.f32(0.0)), b.cmpf("OLT", mass, b.f32(float("inf"))), "is_usable")
         reference, mass = b.if_(
@@ -118,6 +127,41 @@ class Probabilities:
             about="Is the largest element near enough to those of the sample?",
         )  # fmt: skip
         return Mass(reference, mass, maximum[0] if maximum else None)
+
+    # -- units of a row -----------------------------------------------------------------------------------------
+
+    def _kinds(self) -> list[tuple[str, str, float]]:
+        """What is told of a unit: name, reduction, and what is neutral to that."""
+        if not self.is_logits:
+            return [("maximum", "max", NEG_INF), ("nans", "max", 0.0)]
+        return [("mass", "add", 0.0)] + ([("maximum", "max", NEG_INF)] if self.has_min_p else [])
+
+    def _unit_facts(self, x: ir.Value, reference: ir.Value | None) -> list[ir.Value]:
+        if not self.is_logits:
+            return [self._of_units("max", facts, "unit_facts") for facts in self._numbers(x)]
+        facts = [self._of_units("add", self.weights(x, reference), "unit_sums")]
+        return facts + ([self._of_units("max", x, "unit_maxima")] if self.has_min_p else [])
+
+    def _units(self, reference: ir.Value | None, about: str) -> list[ir.Value]:
+        """What is told of all units of a row, in tiles."""
+        t, b = self.t, self.b
+
+        def body(chunk: Chunk, *so_far):
+            unit = t.unit_of(chunk.column, _UNIT)
+            facts = self._unit_facts(chunk.x, reference)
+            return [with_slice(b, tile, fact, unit, "facts") for tile, fact in zip(so_far, facts)]
+
+        carried = [(name, t.filled(pad, self._lanes_of_units(), name)) for name, _, pad in self._kinds()]
+        return self.chunks(MASS_CHUNK).each(carried, body, about)
+
+    def _lanes_of_units(self) -> int:
+        return max(64, 1 << (-(-self.vocabulary // _UNIT) - 1).bit_length())
+
+    def _of_units(self, kind: str, x: ir.Value, name: str) -> ir.Value:
+        """Of each unit of `_UNIT` elements, by eights: the cheapest reduction of many of them."""
+        for _ in range(_UNIT.bit_length() // 3):
+            x = self.t.reduce(kind, x, 8, name)
+        return x
 
     def _numbers(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Probabilities, with -inf in the place of NaN; and 1 where there is NaN, else 0."""

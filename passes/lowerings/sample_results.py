@@ -36,7 +36,7 @@ class Results:
 
     def __init__(self, op, site: Site, t: Ops, ramp: ir.Value, vocabulary: int):
         self.op, self.t, self.b, self.ramp, self.vocabulary = op, t, t.b, ramp, vocabulary
-        self.producers, self.outputs = site.producers, site.outputs
+        self.producers, self.outputs, self.lanes = site.producers, site.outputs, length_of(ramp)
         # Nothing but an index is asked for, and a score decides.
         self.is_index_alone = op.q is not None and not op.is_need_logits and not op.is_need_sample_result
         self.is_writer: ir.Value | None = None  # whether this core writes the results that a row has once
@@ -67,7 +67,7 @@ class Results:
         t, b, lanes = self.t, self.b, length_of(probability)
         scores = probability
         if self.op.q is not None:
-            scores = b.op(arith.divf, probability, self._divisors(rank, number, lanes), name="scores")
+            scores = b.op(arith.divf, probability, self.divisors(rank, number, lanes), name="scores")
         scores = t.nan_above_inf(scores, "scores")
         inside = t.compare("OLT", slice_of(b, self.ramp, 0, lanes), t.f32_of(number), "is_survivor")
         scores = t.where(inside, scores, NEG_INF, "scores")
@@ -80,24 +80,7 @@ class Results:
         better = b.cmpf("OGT", best, so_far.best, "is_better")
         return Choice(*b.if_(better, Choice.NAMES, improve, so_far.parts, types=[b.f32_type, b.i32_type]))
 
-    def least_divisor(self, first: ir.Value, last: ir.Value) -> ir.Value:
-        """The least number that a probability at one of the ranks first <= r < last is divided by; 0 if one of them is NaN."""
-        t, b, lanes = self.t, self.b, length_of(self.ramp)
-
-        def piece(rank, least):
-            count = t.smaller(t.minus(last, rank), b.index(lanes), "count")
-            divisors = self._divisors(rank, count, lanes)
-            divisors = t.where(b.cmpf("OEQ", divisors, divisors, "is_number"), divisors, 0.0, "divisors")
-            inside = t.compare("OLT", self.ramp, t.f32_of(count), "inside")
-            divisors = t.where(inside, divisors, float("inf"), "divisors")
-            return [b.op(arith.minimumf, least, divisors, name="least")]
-
-        about = "The least divisor among these ranks."
-        carried = [("least", t.filled(float("inf"), lanes, "least"))]
-        (least,) = b.for_(first, last, b.index(lanes), carried, piece, induction="rank", about=about)
-        return t.reduced("min", least, "least_divisor")
-
-    def _divisors(self, rank: ir.Value, number: ir.Value, lanes: int) -> ir.Value:
+    def divisors(self, rank: ir.Value, number: ir.Value, lanes: int) -> ir.Value:
         """What probabilities are divided by, from a rank on."""
         b, access = self.b, ("row", "col")
         self.producers.tile = lanes

@@ -20,7 +20,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type
-from .descending import BATCH, Descending
+from .descending import ALL, Descending
 from .keys import Keys
 from .lowering import lowering
 from .ops import Ops
@@ -55,7 +55,7 @@ class _Sort:
         x = ir.RankedTensorType(op.x.type)
         self.length, self.dtype, self.descends = x.get_dim_size(1), x.element_type, op.descending
         self.is_short = self.length <= _LISTS[-1]
-        self.chunk = next((lanes for lanes in _LISTS if lanes >= self.length), BATCH.gathered)
+        self.chunk = next((lanes for lanes in _LISTS if lanes >= self.length), ALL.length)
         self.producers.tile = self.chunk
         site.deal_out(site.outputs["values"])
         self.rows = None if x.is_dynamic_dim(0) else x.get_dim_size(0)

@@ -8,7 +8,7 @@ What a row needs follows from its own k, p and m, at run time:
 - *Batches* where only top-p cuts: the row in descending order, piece by piece (`sample_nucleus.py`), until p is reached.
 - *The row as it is* where nothing sorts: chunk by chunk, in order of index.
 
-Ties go to the lower index everywhere. Sums are those of the list, or of the row in blocks of 1024 positions.
+Ties go to the lower index everywhere. Sums are those of the list, or of the row in units of 512 positions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import up
-from .descending import Descending
+from .descending import FIRST, LISTED, Descending
 from .keys import Keys
 from .leading import LARGE, SMALL, Leading, Size
 from .lowering import lowering
@@ -31,7 +31,7 @@ from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .rows import each_round, each_row, length_refusal
 from .sample_exchange import Exchange
 from .sample_nucleus import Nucleus
-from .sample_probabilities import Mass, Probabilities
+from .sample_probabilities import MASS_CHUNK, Mass, Probabilities
 from .sample_results import Choice, Results
 from .site import PART_UNIT, Candidate, Site
 
@@ -118,16 +118,24 @@ class _Sampler:
         self.ramp = self.t.ramp(self.chunk, b.f32_type, "ramp")
         self.results = Results(self.op, self.site, self.t, self.ramp, self.vocabulary)
         self.probabilities = Probabilities(
-            self.t, self.chunks, self.chunk, self.vocabulary, self.is_short, self.op.input_is_logits, self.op.min_ps is not None
+            self.t,
+            self.chunks,
+            self.chunk,
+            self.vocabulary,
+            self.is_short,
+            self.op.input_is_logits,
+            self.op.min_ps is not None,
         )
         if not self.is_short:
             self.lane = self.t.ramp(max(self.chunk, self.widest), ir.IntegerType.get_signless(16), "lane")
-            descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary, lists=True)
+            batches = FIRST if self.results.is_index_alone else LISTED
+            descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary, batches)
             self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
         if parts == 1:
             each_row(self.t, share, self.one_row)
             return
-        self.exchange = Exchange(self.t, share.part, parts)
+        self.exchange = Exchange(self.t, share.part, parts, self.site.target.vector_cores)
+        self.unit_facts = self.probabilities.unit_facts(self.exchange.meeting)
         self.part = share.part
         each_round(self.t, self.site, share, self.split_row)
 
@@ -139,6 +147,10 @@ class _Sampler:
         return RowChunks(
             self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=self.ramp_of(chunk)
         )
+
+    def batch_chunks(self) -> RowChunks:
+        """The row in chunks as long as a batch of the nucleus."""
+        return self.chunks(self.nucleus.descending.batch)
 
     def wide_chunks(self) -> RowChunks:
         """The row in chunks to collect from."""
@@ -209,7 +221,17 @@ class _Sampler:
             # Elsewhere the first one's probability takes the mass of the row.
             is_listed = t.either(is_listed, first_only, "is_listed")
         return Row(
-            number, p, m, use_k, one, use_p, use_m, first_only, in_order, in_order if self.first_suffices else is_listed, listed
+            number,
+            p,
+            m,
+            use_k,
+            one,
+            use_p,
+            use_m,
+            first_only,
+            in_order,
+            in_order if self.first_suffices else is_listed,
+            listed,
         )
 
     # -- rows that are one list ---------------------------------------------------------------------------------
@@ -349,7 +371,6 @@ class _Sampler:
 
     def long_row(self, row: Row) -> list[ir.Value]:
         t, b = self.t, self.b
-        chunks = self.chunks(self.chunk)
 
         def listed():
             return self.by_size(row, lambda size: self.decide_pairs(row, self.leading(size, t.zero, self.length, row)))
@@ -358,7 +379,7 @@ class _Sampler:
             return listed()
 
         def from_nucleus():
-            found = self.nucleus.survivors(row, chunks, self.wide_chunks(), t.zero, 1)
+            found = self.nucleus.of_row(row, self.batch_chunks(), self.wide_chunks())
             self.results.fill_up(t.index_of(found.number))
             return [found.chosen, found.last, found.place]
 
@@ -372,7 +393,9 @@ class _Sampler:
             return build(SMALL)
         is_small = b.cmpi("sle", row.number, b.index(SMALL.listed), "is_small")
         about = "The first elements of the row."
-        return b.if_(is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about)
+        return b.if_(
+            is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about
+        )
 
     def leading(self, size: Size, start: ir.Value, end: ir.Value, row: Row) -> ir.Value:
         """The first elements of this core's stretch of the row."""
@@ -397,7 +420,7 @@ class _Sampler:
         end = t.smaller(t.plus(start, length), self.length, "part_end")
         chunks = self.stretch(start, end, self.part_length, self.chunk)
         is_first = b.cmpi("eq", self.part, t.zero, "is_first")
-        in_nucleus = t.both(row.in_order, t.opposite(row.is_listed), "in_nucleus")
+        searches = t.both(t.both(active, row.in_order), t.opposite(row.is_listed), "searches")
 
         def give_list():
             def build(size):
@@ -407,45 +430,90 @@ class _Sampler:
             self.by_size(row, build)
             return []
 
-        def give_bands():
-            found = self.nucleus.survivors(row, self.chunks(self.chunk), self.wide_chunks(), self.part, self.parts)
-            self.exchange.give(found, turn)
-            return []
-
         def whole():
             (chosen,) = self.as_it_is(row)
             self.write_choice(row, chosen)
             return []
 
         self.results.is_writer = None
-        b.if_(t.both(active, row.is_listed), [], give_list, about="The first elements of this part, for all cores of the group.")
-        if not self.first_suffices:
-            b.if_(t.both(active, in_nucleus), [], give_bands, about="The nucleus in the bands of this part.")
+        b.if_(
+            t.both(active, row.is_listed),
+            [],
+            give_list,
+            about="The first elements of this part, for all cores of the group.",
+        )
+        sample = None if self.first_suffices else self.give_mass(searches, start, end, turn)
         as_is = t.both(t.both(active, is_first), t.opposite(row.in_order), "is_as_it_is")
         b.if_(as_is, [], whole, about="The row as it is, by one core.")
         b.build(TILE.classes["SyncAll"])
 
-        def together():
-            self.results.is_writer = is_first
+        self.results.is_writer = is_first
+        takes_part = active if self.op.is_need_logits else t.both(active, is_first)
 
-            def listed():
-                return self.by_size(row, lambda size: self.decide_pairs(row, self.exchange.take_list(size, turn)))
+        def listed():
+            return self.by_size(row, lambda size: self.decide_pairs(row, self.exchange.take_list(size, turn)))
 
-            def of_bands():
-                found = self.exchange.take(turn)
-                self.results.fill_up(t.index_of(found.number))
-                return [found.chosen, found.last, found.place]
+        found = b.if_(
+            t.both(takes_part, row.is_listed),
+            _CHOICE,
+            listed,
+            self.no_choice,
+            types=self.choice_types(),
+            about="What all parts found.",
+        )
+        if sample is not None:
+            found = b.if_(
+                self.exchange.any_searches(turn), _CHOICE,
+                lambda: self.split_nucleus(row, sample, turn, searches, t.both(takes_part, searches), found), lambda: list(found),
+                types=self.choice_types(), about="All cores go along where a row of this round is searched for its nucleus.",
+            )  # fmt: skip
 
-            if self.first_suffices:
-                chosen, last, place = listed()
-            else:
-                chosen, last, place = b.if_(row.is_listed, _CHOICE, listed, of_bands, types=self.choice_types())
+        def write():
+            chosen, last, place = found
             self.write_choice(row, chosen)
             self.write_logits(chunks, last, place)
             return []
 
-        takes_part = active if self.op.is_need_logits else t.both(active, is_first)
-        b.if_(t.both(takes_part, row.in_order), [], together, about="What all parts found.")
+        b.if_(t.both(takes_part, row.in_order), [], write)
+
+    def give_mass(self, searches: ir.Value, start: ir.Value, end: ir.Value, turn: ir.Value) -> ir.Value:
+        """What this core's part of a row weighs, for all cores of the group, if the nucleus is searched for. Returns the sample."""
+        t, b = self.t, self.b
+        descending = self.nucleus.descending
+        self.exchange.announce(searches, turn)
+
+        def weigh():
+            sample = descending.sample(self.batch_chunks())
+            part = self.stretch(start, end, self.part_length, MASS_CHUNK)
+            self.probabilities.give_mass(part, t.extract(sample, t.zero, "near"), self.unit_facts)
+            return [sample]
+
+        blank = t.filled(0.0, descending.sampled, "sample")
+        about = "What this part weighs, for all cores of the group."
+        return b.if_(searches, ["sample"], weigh, lambda: [blank], types=[blank.type], about=about)[0]
+
+    def split_nucleus(
+        self, row: Row, sample: ir.Value, turn: ir.Value, searches: ir.Value, takes: ir.Value, otherwise: list[ir.Value]
+    ) -> list[ir.Value]:
+        """The nucleus in the bands of this part; what all parts found, where this core `takes` that (i1)."""
+        t, b = self.t, self.b
+
+        def give():
+            mass = self.probabilities.shared_mass(t.extract(sample, t.zero, "near"), self.unit_facts)
+            chunks = self.batch_chunks(), self.wide_chunks()
+            self.exchange.give(self.nucleus.survivors(row, *chunks, sample, mass, self.part, self.parts), turn)
+            return []
+
+        def take():
+            found = self.exchange.take(turn)
+            self.results.fill_up(t.index_of(found.number))
+            return [found.chosen, found.last, found.place]
+
+        is_writer, self.results.is_writer = self.results.is_writer, None
+        b.if_(searches, [], give, about="The nucleus in the bands of this part.")
+        b.build(TILE.classes["SyncAll"])
+        self.results.is_writer = is_writer
+        return b.if_(takes, _CHOICE, take, lambda: list(otherwise), types=self.choice_types())
 
     def no_choice(self) -> list[ir.Value]:
         b = self.b
