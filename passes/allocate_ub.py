@@ -4,8 +4,8 @@ A buffer is live from its first use to its last; a use inside a loop that does n
 keeps it live all through that loop, because another iteration may read it. Uses of its views are its uses. Buffers
 whose lives do not overlap may share addresses; so may, exactly, the result of an elementwise instruction and an operand
 that it is the last to read. Larger buffers are placed first, each where a buffer of the same name and type already is
-if it can be (the text then has one declaration for both), else at the lowest 32-byte aligned address that is free
-throughout its life. The placed buffers move to the start of the kernel: they are static, and the emitted text declares
+if it can be (the text then has one declaration for both), or such an operand, else at the lowest 32-byte aligned address that
+is free throughout its life. The placed buffers move to the start of the kernel: they are static, and the emitted text declares
 them there.
 
 Where there is room, two things make the kernel faster. A buffer that a copy fills or empties shares its address with
@@ -13,9 +13,9 @@ nothing in the same loop, so that the copy of the next iteration need not wait f
 another buffer. And operands that one instruction reads meet in no bank group: on 910B those are the address bits [8:5],
 a repeat covers 8 of the 16, and two that meet are read one after the other (1.7 times the cycles in the public
 bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart, modulo
-512. What is written then lies in exactly the groups of the one or the other, where the hardware lets it wait for a
-repeat; in some of them it would conflict as well. Both are given up, in this order reversed and the first of them for outer
-loops first, before the kernel is refused.
+512, which an address that one of them could share may not be. What is written then lies in exactly the groups of the one or
+the other, where the hardware lets it wait for a repeat; in some of them it would conflict as well. Both are given up, in
+this order reversed and the first of them for outer loops first, before the kernel is refused.
 
 Before:
 
@@ -96,7 +96,7 @@ class _Buffer:
 
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
     buffers = _buffers(kernel)
-    for isolated, skewed in (("all", True), ("all", False), ("innermost", True), ("innermost", False), ("none", False)):
+    for isolated, skewed in (("all", True), ("all", False), ("innermost", True), ("innermost", False), ("none", True), ("none", False)):
         if _least(buffers, isolated) <= capacity and (used := _place(buffers, isolated, skewed)) <= capacity:
             break
     else:
@@ -278,23 +278,29 @@ def _offset(buffer: _Buffer, namesakes: Iterable[int], neighbours: list[_Buffer]
 
     exact = {n for n in buffer.exactly if not (n.is_alone(isolated) or buffer.is_alone(isolated))}
     exact_first = sorted((n for n in exact if n.offset >= 0), key=lambda n: n.first)
-    for offset in (*namesakes, *(n.offset for n in exact_first)):
-        if is_free(offset):
-            return offset
     groups = {p.offset % _ROW for p in buffer.beside if p.offset >= 0}
+    skewed = skewed and size >= _REPEAT
+    for offset in (*namesakes, *(n.offset for n in exact_first)):
+        if (not skewed or _is_apart(offset, groups)) and is_free(offset):
+            return offset
     offset = 0
     for other in neighbours:
-        start = _skewed(offset, groups) if skewed and size >= _REPEAT else offset
+        start = _skewed(offset, groups) if skewed else offset
         if start + size <= other.offset:
             return start
         offset = max(offset, other.offset + other.size)
-    return _skewed(offset, groups) if skewed and size >= _REPEAT else offset
+    return _skewed(offset, groups) if skewed else offset
 
 
 def _skewed(offset: int, taken: set[int]) -> int:
     """The next address from an offset on at which a repeat starts, in other bank groups than those if there are any."""
     start = -(-offset // _REPEAT) * _REPEAT
-    return start if start % _ROW not in taken or (start + _REPEAT) % _ROW in taken else start + _REPEAT
+    return start if _is_apart(start, taken) else start + _REPEAT
+
+
+def _is_apart(offset: int, taken: set[int]) -> bool:
+    """Whether a repeat that starts there is in other bank groups than those, or cannot be."""
+    return offset % _ROW not in taken or (offset + _REPEAT) % _ROW in taken
 
 
 def _report(kernel: ir.Operation, buffers: list[_Buffer], used: int, capacity: int) -> None:

@@ -128,6 +128,29 @@ func.func @banks(%s: f32, %x: memref<?xf32, "gm">, %n: index) attributes {ascend
 
 // -----
 
+// A result that may replace either of its operands replaces the one that does not meet what the result is read with: "z" lies
+// in the bank groups of "a".
+// CHECK-LABEL: func.func @banks_in_place(
+// CHECK-DAG:     {name_hint = "z", offset = 0 : i64}
+// CHECK-DAG:     {name_hint = "a", offset = 1024 : i64}
+// CHECK-DAG:     {name_hint = "b", offset = 1792 : i64}
+// CHECK-DAG:     {name_hint = "c", offset = 1792 : i64}
+func.func @banks_in_place(%s: f32, %x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = "ascendc.local_tensor"() {name_hint = "z"} : () -> memref<256xf32, "ub">
+  %a = "ascendc.local_tensor"() {name_hint = "a"} : () -> memref<128xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b"} : () -> memref<128xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c"} : () -> memref<128xf32, "ub">
+  "ascendc.duplicate"(%z, %s) : (memref<256xf32, "ub">, f32) -> ()
+  "ascendc.duplicate"(%a, %s) : (memref<128xf32, "ub">, f32) -> ()
+  "ascendc.duplicate"(%b, %s) : (memref<128xf32, "ub">, f32) -> ()
+  "ascendc.add"(%c, %a, %b) : (memref<128xf32, "ub">, memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+  %half = "ascendc.view"(%z, %c0) : (memref<256xf32, "ub">, index) -> memref<128xf32, "ub">
+  "ascendc.add"(%half, %c, %half) : (memref<128xf32, "ub">, memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+  "ascendc.copy_out"(%x, %z, %n, %n) : (memref<?xf32, "gm">, memref<256xf32, "ub">, index, index) -> ()
+  return
+}
+
 // What a copy fills in a loop shares its address with nothing else in the loop, while there is room: the next copy need
 // not wait until the vector unit is done with another buffer.
 // CHECK-LABEL: func.func @copied_alone(
