@@ -45,10 +45,7 @@ class Access:
     known: bool = True  # otherwise the bytes are somewhere between start and end
     operand: str = ""
     pieces: tuple[tuple[int, int], ...] = ()  # of a strided op, what it touches between start and end, from start on
-
-    @property
-    def in_global_memory(self) -> bool:
-        return not is_unified_buffer(self.root)
+    in_global_memory: bool = False
 
     @property
     def span(self) -> tuple[int, int]:
@@ -61,11 +58,6 @@ class Access:
         if self.turn or not self.known or not self.pieces:
             return [self.span]
         return [(self.start + start, self.start + end) for start, end in self.pieces]
-
-
-def is_unified_buffer(value: ir.Value) -> bool:
-    """Whether a buffer is an `ascendc.local_tensor`."""
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "ascendc.local_tensor"
 
 
 def accesses(op: ir.Operation) -> list[Access]:
@@ -106,8 +98,8 @@ def root_of(value: ir.Value) -> ir.Value:
 
 def _access(value: ir.Value, writes: bool, touched: int | None, operand: str) -> Access:
     root = root_of(value)
-    if not is_unified_buffer(root):
-        return Access(root, 0, 1, writes, operand=operand)
+    if isinstance(owner := root.owner, ir.Block) or owner.name != "ascendc.local_tensor":
+        return Access(root, 0, 1, writes, operand=operand, in_global_memory=True)
     start, turn, known = 0, None, True
     end = buffer_bytes(value) if touched is None else touched
     while value != root:

@@ -36,7 +36,7 @@ from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
 from jascend.dialect.elements import element_name
 
-from .accesses import Access, accesses, is_unified_buffer, may_coincide
+from .accesses import Access, accesses, may_coincide
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
@@ -172,7 +172,7 @@ def _copy(view) -> Iterator[str]:
 
 
 def _overlaps(op: ir.Operation) -> Iterator[str]:
-    touched = [access for access in accesses(op) if is_unified_buffer(access.root) and access.known]
+    touched = [access for access in accesses(op) if access.known and not access.in_global_memory]
     written = next((access for access in touched if access.writes), None)
     if written is None or "offset" not in written.root.owner.attributes:
         return
