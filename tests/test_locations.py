@@ -202,7 +202,7 @@ def test_mistakes_of_plugins(name, breaks, monkeypatch):
 
 
 def filters(logits, p, k):
-    scaled = logits / 2  # filters: text
+    scaled = logits / 2  # filters: remark, text
     return ja.apply_top_k_top_p(  # filters: remark, text
         scaled, p, k,
     )
@@ -214,7 +214,7 @@ def samples(logits, p, k):
 
 
 def routes(x, scores):
-    chosen = ja.moe_gating_top_k(scores, 2, norm_type=1)  # routes: remark, text
+    chosen = ja.moe_gating_top_k(scores, 2, norm_type=1)  # routes: text
     return ja.moe_init_routing(x, chosen.expert_idx, expert_num=64, quant_mode=1), chosen.y  # routes: remark, text
 
 
@@ -251,8 +251,10 @@ def check(function, program, where=__file__):
     """Every remark and every line of Python in the text is a marked one, and all that are marked are there."""
     lines = Path(where).read_text(encoding="utf-8").splitlines()
     marks = [(n, re.search(rf"  # {function.__name__}: (.*)", line)) for n, line in enumerate(lines, 1)]
-    said = {(remark.position.file, remark.position.line) for remark in program.remarks}
-    assert said == {(where, n) for n, mark in marks if mark and "remark" in mark[1]}, program.explain(details=True)
+    marked = {(where, n): mark[1] for n, mark in marks if mark}
+    said = {remark.position[:2] for remark in program.remarks if not remark.detail}
+    assert said == {place for place, mark in marked.items() if "remark" in mark}, program.explain()
+    assert {remark.position[:2] for remark in program.remarks} <= set(marked), program.explain(details=True)
     text = {line for kernel in program.kernels for line in re.findall(r"// (\S+\.py:\d+)$", kernel.source, re.MULTILINE)}
     assert text == {f"{Path(where).name}:{n}" for n, mark in marks if mark and "text" in mark[1]}
 
@@ -269,7 +271,7 @@ def test_operator_of_a_plugin(tmp_path, monkeypatch):
     """The line that calls it, whether it stands in a file of its own or in the user's."""
     page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text(encoding="utf-8")
     operator = re.search(r"```python\n# near_max.py\n(.*?)```", page, re.DOTALL)[1]
-    model = "def model(x, d):\n    y = x * 2  # model: text\n    return near_max(y, d)  # model: remark, text\n"
+    model = "def model(x, d):\n    y = x * 2  # model: remark, text\n    return near_max(y, d)  # model: remark, text\n"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "near_max", raising=False)
     for files in ({"near_max": operator, "user": f"from near_max import near_max\n{model}"}, {"user2": f"{operator}\n{model}"}):
