@@ -3,7 +3,7 @@
     python benchmarks/fusion.py [--check] [CASE ...]
 
 The graph: logits, a bias, a mask of what is allowed, temperature, top-k and top-p, softmax over q, argmax. Apart, the filter is
-one kernel and the draw another, both with the elementwise work before them computed where they load. With a key, the numbers of
+one kernel and the draw another, both with the elementwise work before them computed where they load, also where that does not pay. With a key, the numbers of
 `jax.random.categorical` are a third; fused, they are drawn for what the filter keeps. The figures are those of
 the twin's cost model, see docs/cost_model.md. With `--check` it exits with 1 where the fused graph does not need 3 times fewer
 bytes of global memory and cycles.
@@ -67,7 +67,10 @@ def main() -> None:
         arrays, reports, draw = arguments(*case), [], sampler
         if name.endswith("with a key"):
             arrays, draw = (*arrays[:-1], jax.random.key(0)), sampler_with_key
-        for label, options in (("fused", {"force": "fuse-sampling"}), ("apart", {"forbid": "fuse-sampling"})):
+        for label, options in (
+            ("fused", {"force": ("fuse-sampling", "fuse-elementwise")}),
+            ("apart", {"forbid": "fuse-sampling", "force": "fuse-elementwise"}),
+        ):
             report = ja.compile(draw, *arrays, **options).profile(*arrays, cores=cores)
             reports.append((report.gm_read_bytes + report.gm_write_bytes, report.cycles))
             table.add_row(
