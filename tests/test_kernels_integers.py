@@ -77,6 +77,15 @@ def test_values_of_a_row_that_are_compared():
         np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [20, 64, 77, 2000])
+def test_rows_of_booleans(length):
+    """Short rows, many at a time, of whole blocks of bytes and not; a row in a tile."""
+    x = np.random.default_rng(length).normal(size=(9, length)).astype(np.float32)
+    function = lambda x: x > x.max(-1, keepdims=True) / 2
+    program = ja.compile(function, x)
+    np.testing.assert_array_equal(program(x) if length == 77 else on_tiles(program, x)[0], jax.jit(function)(x))
+
+
 def test_shifts_by_more_than_one_number_are_refused():
     x = np.ones((2, 8), np.int32)
     with pytest.raises(ja.errors.Unsupported, match="'arith.shli' by other than one number: vector units shift all elements alike"):

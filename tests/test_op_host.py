@@ -39,6 +39,10 @@ def norm(x, weight):
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True)) * weight
 
 
+def residual(x, r, weight):
+    return x > r, norm(jnp.where(x > r, x, r), weight), x + r, jnp.exp(x + r)
+
+
 def drawn(x, keys):
     return x + jax.vmap(lambda key: jax.random.gumbel(key, x.shape[1:]))(keys)
 
@@ -56,6 +60,7 @@ def mixed(logits, x):
 KEYS = jax.ShapeDtypeStruct((BATCH,), jax.eval_shape(jax.random.key, 0).dtype)
 NORM = (norm, (shape(BATCH, 96), shape(96)))
 LONG_NORM = (norm, (shape(BATCH, 40000), shape(40000)))
+PAIR = (residual, (shape(BATCH, 96), shape(BATCH, 96), shape(96)))
 SORT = (ja.sort, (shape(BATCH, 100),))
 DRAWN = (drawn, (shape(BATCH, 100), KEYS))
 PICKED = (picked, (shape(BATCH, 300), KEYS, shape(BATCH)))
@@ -76,7 +81,7 @@ def operators(tmp_path_factory):
         if case not in made:
             directory = tmp_path_factory.mktemp(fn.__name__)
             program = ja.compile(fn, *specs)
-            kernel = program.kernels[0]
+            kernel = program.kernels[-1]
             program.write(directory)
             made[case] = kernel, Host(directory / "op_host" / f"{kernel.name}.cpp", directory / "host.so")
         return made[case]
@@ -100,7 +105,7 @@ def test_definition(operators):
 
 TILED = {
     "filter": FILTER, "split rows": SPLIT, "gating": GATE, "short rows": NORM, "long rows": LONG_NORM, "sort": SORT,
-    "draws": DRAWN, "filter and sample": PICKED, "gating and routing": MIXED,
+    "pair": PAIR, "draws": DRAWN, "filter and sample": PICKED, "gating and routing": MIXED,
 }  # fmt: skip
 
 

@@ -49,15 +49,18 @@ def _rows(op) -> None:
 
 
 def _verify_load_rows(op) -> None:
-    if element_name(op.source) == "i1":
-        _verify_copy(op, "source", "loaded as")
-    else:
-        same_element(op.source, "source", op.value, "value")
-    _rows(op)
+    _verify_rows(op, "source", "loaded as")
 
 
 def _verify_store_rows(op) -> None:
-    same_element(op.target, "target", op.value, "value")
+    _verify_rows(op, "target", "stored from")
+
+
+def _verify_rows(op, memory: str, verb: str) -> None:
+    if element_name(getattr(op, memory)) == "i1":
+        _verify_copy(op, memory, verb)
+    else:
+        same_element(getattr(op, memory), memory, op.value, "value")
     _rows(op)
 
 
@@ -117,7 +120,7 @@ MEMORY = (
         "store_rows",
         "UB to global memory: `rows` rows of `row_length` elements, in one copy.",
         operands=(
-            Operand("value", "tensor", "R * `pitch` elements"),
+            Operand("value", "tensor", "R * `pitch` elements; i1 from i8"),
             Operand("target", "memref", "in memory space \"gm\""),
             Operand("offset", "index", "of the first row, in elements from the start of `target`"),
             Operand("rows", "index", "1 to the rows of the tile"),
