@@ -335,6 +335,27 @@ def test_the_list_holds_more_than_is_sorted():
             assert survivors(result, row) == order
 
 
+def test_an_index_alone_of_long_rows():
+    """Where a list has the nucleus or is too short, cores share rows, and most ranks are passed over: the best score of the
+    nucleus, by a float64 oracle. Late ranks win where q falls."""
+    rng, vocabulary = np.random.default_rng(9), 20000
+    rows = [rng.normal(0, 3, vocabulary), rng.normal(0, 1, vocabulary), rng.integers(-3, 4, vocabulary), rng.normal(0, 3, vocabulary)]
+    logits, k = np.stack(rows).astype(np.float32), np.zeros(4, np.int32)
+    p = np.float32([0.9, 0.7, 0.8, 0.95])
+    q = rng.exponential(1, logits.shape).astype(np.float32)
+    q[3] *= np.linspace(1, 0.001, vocabulary) ** 4
+    chosen = run(logits, k, p, q).logits_select_idx
+    for row in range(4):
+        order = np.argsort(-logits[row], kind="stable")
+        weights = np.exp(logits[row, order].astype(np.float64))
+        sums = np.cumsum(weights / weights.sum())
+        number = int(np.argmax(sums >= p[row])) + 1
+        assert abs(sums[number - 1] - p[row]) > 1e-7
+        scores = weights[:number] / (q[row, :number] + 1e-8)
+        place = order[:number].tolist().index(chosen[row])
+        assert scores[place] >= scores.max() * (1 - 1e-5)
+
+
 def test_q_is_read_for_survivors_only():
     rng = np.random.default_rng(7)
     logits, p = rng.normal(0, 2, (2, 5000)).astype(np.float32), np.ones(2, np.float32)

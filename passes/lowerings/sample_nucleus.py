@@ -149,9 +149,8 @@ class Nucleus:
         self.packed = self.race = None
         if descending.lists:
             self.packed = PackedRow(t, ramp, descending.collector.lane, descending.vocabulary)
-            self.widest = int(
-                self.packed.capacity * descending.bands / (_SLACK * descending.vocabulary)
-            )  # bands of a window
+            # Bands of a window. A single one of the fewest bands is large enough for the list to have room for it.
+            self.widest = max(1, int(self.packed.capacity * descending.bands / (_SLACK * descending.vocabulary)))
             self.race = Race(t, probabilities, results) if results.is_index_alone else None
             self.ahead = 0.9 * descending.bands / descending.vocabulary  # bands for an element, rather too few
 
