@@ -108,7 +108,8 @@ def main():
             missed.append(name)
         source = program.kernels[0].source
         table.add_row(
-            name, str(case.rows), str(case.k), f"{report.microseconds:.1f}", f"{limit:.1f}" if limit else "",
+            name, str(case.rows), "mixed" if case.k == MIXED else str(case.k), f"{report.microseconds:.1f}",
+            f"{limit:.1f}" if limit else "",
             "missed" if is_missed else "ok" if limit else "", f"{report.roofline_microseconds:.1f}",
             f"{report.roofline_ratio:.2f}", f"{moved:.2f}",
             *(f"{report.pipes[pipe]:.0%}" for pipe in ("V", "MTE2", "MTE3")),
