@@ -151,6 +151,28 @@ def filter_by_p(target):
     return mutations.of_program(top_p, *calls, cores=(1, 4), target=target)
 
 
+def filter_of_masked(logits, seen, allowed, counts, flags, k):
+    x = logits.astype(jnp.float32) - 0.5 * counts.astype(jnp.float32)
+    return ja.apply_top_k_top_p(jnp.where(allowed & ~seen | flags[:, None], x, x - 3), None, k)
+
+
+@subject
+def filter_of_computed(target):
+    """Rows that are computed where they are loaded, of bytes and integers too, and of one row for all."""
+    rng = rng_of("masks")
+    masks = {
+        "seen": rng.random((ROWS, SHORT)) < 0.3, "allowed": rng.random(SHORT) < 0.9,
+        "counts": rng.integers(0, 3, (ROWS, SHORT)).astype(np.int32),
+    }  # fmt: skip
+    masks["seen"][:, -1], masks["allowed"][-1] = (False, True), True  # the last counts
+    calls = [("normal", [50, 700]), ("ties", [900, 0]), ("flat", [800, 1]), ("special", [5, 400])]
+    calls = [
+        {"logits": logits_of(kind, SHORT, BF16), "k": ints(k), "flags": np.full(ROWS, kind == "ties")} | masks
+        for kind, k in calls
+    ]
+    return mutations.of_program(filter_of_masked, *calls, cores=(1, 4), target=target)
+
+
 LONG_CALLS = [
     *FILTER_CALLS, ("rising", [0.9, 1.0], [50, 5000]), ("falling", [0.5, 0.99], [2000, 0]), ("steps", [0.6, 0.3], [300, 0]),
     ("normal", [1.0, 0.95], [4096, 17000]), ("same", [0.99, 1.0], [0, 16999]), ("ties", [1.0, 0.99], [6000, 3000]),

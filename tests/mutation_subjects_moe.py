@@ -168,9 +168,12 @@ def gating_and_routing(target, tokens, experts, size, k, gating, routing, cores,
         gate = ja.moe_gating_top_k(logits, k, **others, **gating)
         return gate.y, gate.expert_idx, ja.moe_init_routing(x, gate.expert_idx, scale, expert_num=experts, **routing)
 
-    scores = np.round(rng_of("gating and routing", tokens).normal(0, 2, (tokens, experts)), 1).astype(logits)  # ties too
+    scores = np.round(rng_of("gating and routing", tokens).normal(0, 2, (tokens, experts)), 1).astype(logits)
     call = {"logits": scores, "x": normal(tokens, size, dtype=BF16), "others": others}
-    return mutations.of_program(moe, call, cores=cores, target=target)
+    equal_groups = np.broadcast_to(-(np.arange(experts) % 8), scores.shape).astype(logits)
+    tied = call | {"logits": equal_groups, "others": {name: array * 0 for name, array in others.items()}}
+    call["x"][::3] = 0
+    return mutations.of_program(moe, call, tied, cores=cores, target=target)
 
 
 GROUPS = dict(norm_type=1, group_count=8, k_group=4, group_select_mode=1, routed_scaling_factor=2.5)

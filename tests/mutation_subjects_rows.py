@@ -48,7 +48,8 @@ def selected(x, row, column, mask, flags):
 
 @subject(targets=BOTH)
 def norm_of_rows(target):
-    return mutations.of_program(norm, {"x": normal(9, 2000, dtype=BF16), "weight": normal(2000)}, cores=(1, 3), target=target)
+    call = {"x": normal(9, 2000, dtype=BF16), "weight": normal(2000)}
+    return mutations.of_program(norm, call, cores=(1, 3, 9), target=target)
 
 
 @subject(targets=BOTH)
@@ -61,7 +62,7 @@ def norms_of_short_rows(target):
 @subject
 def layer_norm_of_rows(target):
     call = {"x": normal(7, 1100), "weight": normal(1100), "bias": normal(1100)}
-    return mutations.of_program(layer_norm, call, cores=(1, 3), target=target)
+    return mutations.of_program(layer_norm, call, cores=(1, 3, 7), target=target)
 
 
 @subject
@@ -73,6 +74,7 @@ def softmax_of_short_rows(target):
 @subject(targets=BOTH)
 def softmax_of_long_rows(target):
     call = {"x": normal(5, 20001), "allowed": normal(5, 20001) > -1}
+    call["x"][:, -1], call["allowed"][:, -1] = 9, True  # the last counts
     return mutations.of_program(softmax, call, cores=(1, 3), target=target)
 
 
@@ -98,4 +100,4 @@ def elementwise(target):
         "x": normal(60, 700), "row": normal(700), "column": normal(60), "mask": normal(60, 700) > 0.3,
         "flags": np.arange(60) % 2 == 0,
     }  # fmt: skip
-    return mutations.of_program(selected, call, cores=(1, 3), target=target)
+    return mutations.of_program(selected, call, cores=(1, 3, 60), target=target)
