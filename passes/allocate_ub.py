@@ -15,7 +15,8 @@ a repeat covers 8 of the 16, and two that meet are read one after the other (1.7
 bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart, modulo
 512, which an address that one of them could share may not be. What is written then lies in exactly the groups of the one or
 the other, where the hardware lets it wait for a repeat; in some of them it would conflict as well. Both are given up, in
-this order reversed and the first of them for outer loops first, before the kernel is refused.
+this order reversed and the first of them for outer loops first; where that is not enough, buffers of one size are placed in
+another order, those that live longest first, which leaves fewer gaps. Only then is the kernel refused.
 
 Before:
 
@@ -33,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, product
 
 from mlir import ir
 
@@ -96,11 +97,11 @@ class _Buffer:
 
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
     buffers = _buffers(kernel)
-    for isolated, skewed in (("all", True), ("all", False), ("innermost", True), ("innermost", False), ("none", True), ("none", False)):
-        if _least(buffers, isolated) <= capacity and (used := _place(buffers, isolated, skewed)) <= capacity:
+    for by_life, isolated, skewed in product((False, True), ("all", "innermost", "none"), (True, False)):
+        if _least(buffers, isolated) <= capacity and (used := _place(buffers, isolated, skewed, by_life)) <= capacity:
             break
     else:
-        _report(kernel, buffers, _place(buffers, "none", skewed=False), capacity)
+        _report(kernel, buffers, _place(buffers, "none", skewed=False, by_life=True), capacity)
         return False
     entry = kernel.regions[0].blocks[0]
     anchor = entry.operations[0]
@@ -234,13 +235,14 @@ def _least(buffers: list[_Buffer], isolated: str) -> int:
     return max(accumulate((steps[position] for position in sorted(steps)), initial=0))
 
 
-def _place(buffers: list[_Buffer], isolated: str, skewed: bool) -> int:
-    """Gives all buffers addresses; returns how many bytes they take."""
+def _place(buffers: list[_Buffer], isolated: str, skewed: bool, by_life: bool) -> int:
+    """Gives all buffers addresses, of those of one size first to the ones that are made first, or that live longest; returns
+    how many bytes they take."""
     for buffer in buffers:
         buffer.offset = -1
     together = _together(buffers, isolated)
     namesakes: dict[tuple[str, ir.Type], dict[int, None]] = {}  # their offsets, each once: there are few
-    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
+    for buffer in sorted(buffers, key=lambda b: (-b.size, (b.first - b.last) * by_life, b.first)):
         neighbours = sorted((other for other in together[buffer] if other.offset >= 0), key=lambda other: other.offset)
         alike = namesakes.setdefault((buffer.name, buffer.op.results[0].type), {})
         buffer.offset = _offset(buffer, alike, neighbours, isolated, skewed)
