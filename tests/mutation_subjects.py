@@ -394,12 +394,13 @@ def filtered_when_sorted(target, vocabulary, calls):
 
 @subject(targets=BOTH)
 def filter_of_sorted(target):
-    return filtered_when_sorted(target, SHORT, FILTER_CALLS)
+    # The k-th largest has copies, and is greater or less than 0.
+    return filtered_when_sorted(target, SHORT, [*FILTER_CALLS, ("ties", [1.0, 1.0], [100, 900])])
 
 
 @subject
 def filter_of_sorted_long(target):
-    return filtered_when_sorted(target, 9001, [*FILTER_CALLS, ("normal", [0.9, 1.0], [50, 3000])])
+    return filtered_when_sorted(target, 9001, [*FILTER_CALLS, ("normal", [0.9, 1.0], [50, 3000]), ("ties", [1.0, 1.0], [1000, 8000])])
 
 
 @subject

@@ -24,6 +24,8 @@ UNSEEN = {
     r"length: .*(ids|ranks)Local2?\b.*expertIdxGm|length: .*ranksGm": "lanes behind the pairs of a block are in no unit",
     r"length: .*qLocal\d?, qGm": "scores of lanes behind the survivors are masked",
     r"length: .*xLocal\[otherSlot \* 64\], xGm": "what is loaded behind half of a row is stored nowhere",
+    r"length: .*valuesLocal2, valuesGm": "lanes behind the piece of a sorted row that is searched are masked",
+    r"count: .*valuesLocal4, valuesGm\[valuesOffset2\]": "the greatest element stays, whether the search gets to it or not",
     r"overlap: restLocal where powersLocal": "the logarithm alone, which is less exact, chooses the same token",
     r"overlap: startsLocal where filledUpLocal": "the one row of a batch starts at 0, and it is filled up with 0",
     r"overlap: logitsLocal\d? where partialMaximaLocal": "the mass of a row does not change which score is the largest",
