@@ -91,15 +91,15 @@ def test_exported_with_symbolic_sizes(sizes, name):
     logits = random.normal(size=sizes).astype(np.float32)
     k, p = np.array([0, 9, 3][:batch], np.int32), np.array([0.9, 0.5, 1.0][:batch], np.float32)
     q = random.exponential(size=sizes).astype(np.float32)
-    for run, operands in (
+    for form, operands in (
         (lambda x, k, p, q: ja.top_k_top_p_sample(x, k, p, q, is_need_logits=True), (logits, k, p, q)),
         (lambda x, k, p: ja.top_k_top_p_sample(x, k, p, is_need_sample_result=True), (logits, k, p)),
     ):
         types = (*specs((b,), v), spec(b, v))[: len(operands)]
-        exported = export.deserialize(export.export(jax.jit(run))(*types).serialize())
+        exported = export.deserialize(export.export(jax.jit(form))(*types).serialize())
         result = exported.call(*operands)
         assert type(result).__name__ == "TopKTopPSample"  # the tuple itself is serialized
-        for got, expected in zip(result, jax.jit(run)(*operands)):
+        for got, expected in zip(result, jax.jit(form)(*operands)):
             np.testing.assert_array_equal(got, expected)
 
 
