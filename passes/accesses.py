@@ -157,20 +157,32 @@ def _one_minus(value: ir.Value) -> ir.Value | None:
 
 def copies_nothing_at_last(op: ir.Operation, loop: ir.Operation) -> bool:
     """Whether a copy's count is `select(i + step < end, count, 0)`: nothing in the last iteration of the loop."""
-    if op.name not in ("ascendc.copy_in", "ascendc.copy_in_rows"):
+    a, b = _copies_if_less(op) or (None, None)
+    if a is None or isinstance(a.owner, ir.Block) or a.owner.name != "arith.addi":
         return False
+    induction, step = a.owner.operands
+    of_loop = induction == loop.regions[0].blocks[0].arguments[0]
+    return of_loop and is_same(step, loop.operands[2]) and is_same(b, loop.operands[1])
+
+
+def copies_nothing_without(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether the count of a copy in the block of a loop is `select(first < end, count, 0)`: nothing where the loop has no
+    iteration."""
+    compared = _copies_if_less(op) if op.block == loop.block else None
+    return compared is not None and all(map(is_same, compared, list(loop.operands)[:2]))
+
+
+def _copies_if_less(op: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
+    """a and b where the count of a copy into the unified buffer is `select(a < b, count, 0)`."""
+    if op.name not in ("ascendc.copy_in", "ascendc.copy_in_rows"):
+        return None
     count = op.operands[len(op.operands) - 1].owner
     if isinstance(count, ir.Block) or count.name != "arith.select" or constant_index(count.operands[2]) != 0:
-        return False
-    more = count.operands[0].owner
-    if isinstance(more, ir.Block) or more.name != "arith.cmpi" or more.attributes["predicate"].value != _SLT:
-        return False
-    following = more.operands[0].owner
-    if isinstance(following, ir.Block) or following.name != "arith.addi":
-        return False
-    induction, step = following.operands
-    of_loop = induction == loop.regions[0].blocks[0].arguments[0]
-    return of_loop and is_same(step, loop.operands[2]) and is_same(more.operands[1], loop.operands[1])
+        return None
+    less = count.operands[0].owner
+    if isinstance(less, ir.Block) or less.name != "arith.cmpi" or less.attributes["predicate"].value != _SLT:
+        return None
+    return less.operands[0], less.operands[1]
 
 
 def is_same(a: ir.Value, b: ir.Value) -> bool:

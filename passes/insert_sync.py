@@ -336,14 +336,15 @@ class _Synchroniser(Program):
 
     def _do_without(self, pair: Pair) -> None:
         """Makes one of two pairs that are open where this one is set first: set no earlier and waited for no later than
-        either. Where there are no two, a barrier for all pipes stands in for this one."""
+        either. Where there are no two, a barrier for all pipes stands in for each wait of this one."""
         positions = self._positions()
         start, _ = _span(pair, positions)
         open_pairs = [p for p in self._pairs(positions) if p.direction == pair.direction and _is_open(p, start, positions)]
         couples = [(a, b) for a, b in combinations(open_pairs, 2) if a.loop is b.loop and a.set.block is b.set.block]
         if not couples:
             self._remove(pair)
-            self._insert(Barrier(None, pipe="ALL"), pair.wait.block, self._next(pair.wait, positions))
+            for wait in (pair.wait, pair.last_wait) if pair.loop is not None else (pair.wait,):
+                self._insert(Barrier(None, pipe="ALL"), wait.block, self._next(wait, positions))
             return
 
         def held_up(couple: tuple[Pair, Pair]) -> int:

@@ -7,8 +7,9 @@ carries what its source pipe knew: all the source has been given before, and all
 What the scalar unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
 
 Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
-longer grows, with the state before the loop in it, so a loop of zero trips is covered. Where a branch is taken, some of
-what may have run before cannot have (`exclusions`): such instructions count only if they did before a certain point.
+longer grows, with the state before the loop in it, so a loop of zero trips is covered; a copy ahead of the loop that is of
+nothing then is not in it. Where a branch is taken, some of what may have run before cannot have (`exclusions`): such
+instructions count only if they did before a certain point.
 
 An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the
 loop, in the one before, or earlier; the back edge moves them on.
@@ -25,7 +26,7 @@ from mlir import ir
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import PIPES
 
-from .accesses import Access, accesses, copies_nothing_at_last
+from .accesses import Access, accesses, copies_nothing_at_last, copies_nothing_without
 from .bounds import runs, turns
 from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
@@ -60,6 +61,7 @@ class Control(Item):
     turning: int = 0  # instructions on buffers whose halves take turns in this loop
     leading: int = 0  # instructions before the loop on one half of such a buffer
     ended: int = 0  # copies into such a buffer that are of nothing in the last iteration
+    skipped: int = 0  # leading copies that are of nothing where the loop has no iteration
     primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
     turn: Item | None = None  # where a loop goes back, if it matters what is known there
     excluded: list[tuple[int, Item]] = field(default_factory=list)  # instructions; they have not run since an item
@@ -240,6 +242,8 @@ class Program:
                 start, end = access.start - shift, access.end - shift
                 instruction.accesses[k] = replace(access, start=start, end=end, turn=as_before)
                 loop.leading |= 1 << instruction.low
+                if instruction.low < loop.low and copies_nothing_without(instruction.op, loop.op):
+                    loop.skipped |= 1 << instruction.low
                 break
 
     def _find_excluded(self) -> None:
@@ -400,6 +404,7 @@ class Program:
         if control.turn is not None:
             self.before[control.turn] = self.start()
         state = tuple(self.entered(control, bits) for bits in state)
+        not_run = tuple(bits & ~(control.skipped << self.count) for bits in state)
         for pair in control.primed:
             bits = self.missing(pair, pair.first_set) | self.between(pair.first_set.low, control.low)
             self.primed[pair] = self.entered(control, bits)
@@ -410,15 +415,15 @@ class Program:
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
             if not control.turns:
                 self.primed |= carried
-                after = again if control.runs else joined(left, again)
-                return self._left(control, after)
+                break
             is_known = control.turn is None or self.before[control.turn] == again
             if is_known and head == state and all(self.primed[pair] == bits for pair, bits in carried.items()):
-                return self._left(control, again if control.runs else left)
+                break
             state = head
             self.primed |= carried
             if control.turn is not None:
                 self.before[control.turn] = again
+        return self._left(control, again if control.runs else joined(not_run, again))
 
     def _left(self, control: Control, state: State) -> State:
         """The state behind a loop, of the one at its end."""

@@ -11,6 +11,7 @@ import random
 
 import pytest
 from mlir import ir
+from mlir.dialects import arith
 
 import jascend.dialect
 from jascend.passes import insert_sync
@@ -40,7 +41,7 @@ class Writer:
             "%c64 = arith.constant 64 : index",
             *(f'%b{i} = "ascendc.local_tensor"() {{name_hint = "b{i}", offset = {start} : i64}} : () -> {FLAT}'
               for i, start in enumerate(starts)),
-            '%d = "ascendc.local_tensor"() {name_hint = "d", offset = 2048 : i64} : () -> memref<128xf32, "ub">',
+            '%d = "ascendc.local_tensor"() {name_hint = "d", offset = 768 : i64} : () -> memref<128xf32, "ub">',
             f'%d0 = "ascendc.view"(%d, %c0) : (memref<128xf32, "ub">, index) -> {FLAT}',
         ]  # fmt: skip
         self.conditions: list[tuple[str, str]] = []  # of which one holds, and is known to, where the other one does not
@@ -85,14 +86,17 @@ class Writer:
 
     def loop(self, depth: int, buffers: list[str]) -> None:
         self.count += 1
-        n, last = self.count, self.random.choice(("%n", "%n", "%c2", "%c1"))
+        n = self.count
+        last = self.random.choice((f"%m{n}", f"%m{n}", "%c2", "%c1"))
+        self.lines.append(f"%m{n} = arith.divsi %n, %c2 : index")
         if self.random.random() < 0.5:
             self.lines.append(f"scf.for %i{n} = %c0 to {last} step %c1 {{")
             self.block(depth + 1, buffers, f"%i{n}")
             self.lines.append("}")
             return
-        if self.random.random() < 0.5:
-            self.copy_in("%d0")
+        if self.random.random() < 0.6:
+            self.lines.append(f"%any{n} = arith.cmpi slt, %c0, {last} : index")
+            self.copy_in("%d0", f"%any{n}")
         self.lines += [
             f"%e{n} = scf.for %i{n} = %c0 to {last} step %c1 iter_args(%slot{n} = %c0) -> index {{",
             f"%other{n} = arith.subi %c1, %slot{n} : index",
@@ -101,6 +105,12 @@ class Writer:
             f'%this{n} = "ascendc.view"(%d, %at{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
             f'%that{n} = "ascendc.view"(%d, %to{n}) : (memref<128xf32, "ub">, index) -> {FLAT}',
         ]
+        if self.random.random() < 0.4:
+            self.lines += [
+                f"%next{n} = arith.addi %i{n}, %c1 : index",
+                f"%more{n} = arith.cmpi slt, %next{n}, {last} : index",
+            ]
+            self.copy_in(f"%that{n}", f"%more{n}")
         self.block(depth + 1, [*buffers, f"%this{n}", f"%that{n}", f"%this{n}"], f"%i{n}")
         self.lines += [f"scf.yield %other{n} : index", "}"]
 
@@ -120,9 +130,16 @@ class Writer:
             self.count += 1
             self.lines.append(f'%v{self.count} = "ascendc.get_value"({a}, %c1) : ({FLAT}, index) -> f32')
 
-    def copy_in(self, buffer: str) -> None:
-        memory = self.random.choice(("%x", "%y"))
-        self.lines.append(f'"ascendc.copy_in"({buffer}, {memory}, %n, %n) : ({FLAT}, {MEMORY}, index, index) -> ()')
+    def copy_in(self, buffer: str, condition: str = "") -> None:
+        """Of nothing, perhaps, where a condition does not hold."""
+        memory, count = self.random.choice(("%x", "%y")), "%n"
+        if condition and self.random.random() < 0.7:
+            self.count += 1
+            count = f"%count{self.count}"
+            self.lines.append(f"{count} = arith.select {condition}, %c64, %c0 : index")
+        self.lines.append(
+            f'"ascendc.copy_in"({buffer}, {memory}, %n, {count}) : ({FLAT}, {MEMORY}, index, index) -> ()'
+        )
 
 
 class Run:
@@ -154,13 +171,16 @@ class Run:
         first, last = (self.values.get(value) for value in list(op.operands)[:2])
         carried = [self.values[value] for value in list(op.operands)[3:]]
         body = op.regions[0].blocks[0]
-        for i in range(last - first if last is not None else self.random.choice((0, 1, 2, 3))):
+        for i in range(first, last):
             self.values.update(zip(body.arguments, [i, *carried]))
             carried = self.block(body)
         self.values.update(zip(op.results, carried))
 
     def arith_constant(self, op) -> None:
         self.values[op.results[0]] = op.attributes["value"].value
+
+    def arith_addi(self, op) -> None:
+        self.values[op.results[0]] = self.values[op.operands[0]] + self.values[op.operands[1]]
 
     def arith_subi(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] - self.values[op.operands[1]]
@@ -174,10 +194,15 @@ class Run:
 
     def arith_cmpi(self, op) -> None:
         a, b = (self.values[value] for value in op.operands)
-        self.values[op.results[0]] = a > b
+        is_less = op.attributes["predicate"].value == int(arith.CmpIPredicate.slt)
+        self.values[op.results[0]] = a < b if is_less else a > b
 
     def arith_muli(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] * self.values[op.operands[1]]
+
+    def arith_divsi(self, op) -> None:
+        """How often a loop runs that nothing decides."""
+        self.values[op.results[0]] = self.random.choice((0, 1, 2, 3))
 
     def ascendc_local_tensor(self, op) -> None:
         self.values[op.results[0]] = op.attributes["offset"].value
@@ -213,6 +238,8 @@ class Run:
     def instruction(self, op) -> None:
         definition = jascend.dialect.ASCENDC.by_name[op.name]
         pipe = definition.pipe
+        if op.name == "ascendc.copy_in" and self.values.get(op.operands[3]) == 0:
+            return
         clock = self.at_issue(pipe)
         self.sequence[pipe] += 1
         new = []

@@ -501,6 +501,78 @@ func.func @may_not_run(%s: f32, %m: index) attributes {ascend.kernel} {
 
 // -----
 
+// The first copy is of nothing where the loop does not run, and the last of nothing where it does: what the loop has read
+// is done.
+// CHECK-LABEL: func.func @first_copy_of_nothing(
+// CHECK:         "ascendc.get_value"
+// CHECK:         scf.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.copy_in"
+func.func @first_copy_of_nothing(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %first = "ascendc.view"(%a, %c0) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+  %any = arith.cmpi slt, %c0, %n : index
+  %count = arith.select %any, %c64, %c0 : index
+  "ascendc.copy_in"(%first, %x, %c0, %count) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at_next = arith.muli %other, %c64 : index
+    %next = "ascendc.view"(%a, %at_next) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    %next_i = arith.addi %i, %c1 : index
+    %more = arith.cmpi slt, %next_i, %n : index
+    %next_count = arith.select %more, %c64, %c0 : index
+    "ascendc.copy_in"(%next, %x, %i, %next_count) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    %at = arith.muli %slot, %c64 : index
+    %this = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.exp"(%b, %this) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    %v = "ascendc.get_value"(%b, %c0) : (memref<64xf32, "ub">, index) -> f32
+    scf.yield %other : index
+  }
+  "ascendc.copy_in"(%first, %x, %c1, %c64) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
+// The same with a first copy of something: a barrier for where the loop does not run.
+// CHECK-LABEL: func.func @first_copy_in_any_case(
+// CHECK:         "ascendc.get_value"
+// CHECK:         scf.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.pipe_barrier"() {pipe = "MTE2"}
+// CHECK-NEXT:    "ascendc.copy_in"
+func.func @first_copy_in_any_case(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %first = "ascendc.view"(%a, %c0) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+  "ascendc.copy_in"(%first, %x, %c0, %c64) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at_next = arith.muli %other, %c64 : index
+    %next = "ascendc.view"(%a, %at_next) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    %next_i = arith.addi %i, %c1 : index
+    %more = arith.cmpi slt, %next_i, %n : index
+    %next_count = arith.select %more, %c64, %c0 : index
+    "ascendc.copy_in"(%next, %x, %i, %next_count) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    %at = arith.muli %slot, %c64 : index
+    %this = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.exp"(%b, %this) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    %v = "ascendc.get_value"(%b, %c0) : (memref<64xf32, "ub">, index) -> f32
+    scf.yield %other : index
+  }
+  "ascendc.copy_in"(%first, %x, %c1, %c64) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
 // Rows that lie between each other's: what an instruction leaves out between its repeats is another one's.
 // CHECK-LABEL: func.func @strided_noop(
 // CHECK-NOT:     "ascendc.pipe_barrier"
