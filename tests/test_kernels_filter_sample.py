@@ -168,6 +168,40 @@ def test_rows_that_are_computed(rows):
     np.testing.assert_array_equal(np.asarray(program(*arguments))[decided], indices[decided])
 
 
+def test_q_that_is_computed():
+    """Of several dtypes, and of positions: for survivors of any number, and for those that the list has no room for."""
+    def sampler(logits, k, bits, usable):
+        x = ja.apply_top_k_top_p(logits, None, k)
+        places = jnp.arange(logits.shape[1], dtype=jnp.float32)
+        q = jnp.where(usable & (bits > 0.25), bits.astype(jnp.float32) * (1 + places), 1e30)
+        return ja.top_k_top_p_sample(x, 1 << 20, 1.0, q, eps=0.0).logits_select_idx
+
+    rng = np.random.default_rng(13)
+    logits = rng.normal(0, 1, (6, 1300)).astype(np.float32)
+    logits[4], logits[5, ::20] = np.round(logits[4]), 9.0  # 65 copies of the greatest
+    k = np.array([1, 8, 9, 128, 50, 49], np.int32)
+    bits, usable = rng.exponential(1, logits.shape).astype(ml_dtypes.bfloat16), rng.random(logits.shape) < 0.7
+    program = ja.compile(sampler, logits, k, bits, usable, force=("fuse-sampling", "fuse-elementwise"))
+    assert len(program.kernels) == 1
+    q = np.where(usable & (bits > 0.25), bits.astype(np.float64) * (1 + np.arange(1300)), 1e30)
+    indices, lead = expected(logits, q, k=k)
+    assert lead.min() > 1 + 1e-5
+    np.testing.assert_array_equal(np.asarray(program(logits, k, bits, usable)), indices)
+
+
+def test_a_row_with_fewer_tokens_than_k_is_read_once():
+    def sampler(logits, k, q):
+        x = ja.apply_top_k_top_p(logits, None, k)
+        return ja.top_k_top_p_sample(x, 1 << 20, 1.0, q, eps=0.0).logits_select_idx
+
+    logits = np.full((25, 20000), -np.inf, np.float32)  # a core a row
+    logits[:, 3::1000] = np.arange(20)
+    arguments = (logits, np.resize(np.array([50, 128], np.int32), 25), np.ones_like(logits))
+    program = ja.compile(sampler, *arguments, force="fuse-sampling")
+    assert np.asarray(program(*arguments)).tolist() == [19003] * 25
+    assert program.profile(*arguments).gm_read_bytes < 1.5 * logits.nbytes
+
+
 def test_parts_of_a_row_in_chunks_of_any_length():
     with jascend.dialect.make_context():
         module = ir.Module.parse(text(4, 128256, "f32", True, True, "0.0", "i32"))

@@ -194,7 +194,7 @@ class Filter:
         """Starts a row; its k and p."""
         b, op = self.b, self.op
         self.producers.tile = self.plan.chunk
-        self.producers.enter_row(row, [(op.logits, ("row", "col"))])
+        self.producers.enter_row(row, [(op.logits, ("row", "col"))], (op.k, op.p))
         self.row_offset = b.op(arith.muli, row, self.length, name="row_offset")
         k = self.producers.row_scalar(op.k, ("row",), "row_k") if op.k is not None else None
         p = self.producers.row_scalar(op.p, ("row",), "row_p") if op.p is not None else None

@@ -1,9 +1,10 @@
 """`ascend.filter_sample` on tiles: the filter's thresholds, then one choice among what they leave.
 
 Where k is at most 128, all is decided in the list of the row's first elements, with their positions (`leading.py`), for which
-the row is read once; of q, the survivors' elements are loaded for it. Cores that share a row each list their part's, and the
-first of them merges the lists. The nucleus within the list is the filter's. If there are more elements that equal the k-th
-than the list holds, the choice takes a pass over the row, with the thresholds that the list gives.
+the row is read once; of q, the survivors' elements are loaded for it, several at once. Cores that share a row each list their
+part's, and the first of them merges the lists. The nucleus within the list is the filter's. The list is sure to have some
+copies of the k-th element beside those that k asks for. If there are more, the choice takes a pass over the row, with the
+thresholds that the list gives.
 
 For any other k the thresholds are searched for as by `apply_top_k_top_p`, by as many cores; the row that they leave is never
 written. The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors.
@@ -52,6 +53,8 @@ _Q = ("row", "col")
 _LANES = 64  # of a tile that is reduced
 _BLOCK = 8  # elements of 32 bytes
 _MAXIMUM, _BEST = 2, 3  # sets of facts
+_AT_ONCE = 8  # elements of q that are loaded without one waiting for another
+_COPIES = 16  # of the k-th element that the list has room for
 _DRAWN = 512  # numbers at a time
 
 
@@ -105,7 +108,7 @@ class _FilterSample(Filter):
         if not self.lists_leading:
             return super().row(row)
         k, p = self.enter(row)
-        in_list = lambda: [self._by_list(self._leading(self.whole_row(self.plan.chunk)), k, p)]
+        in_list = lambda: [self._by_list(self._leading(self.whole_row(self.plan.chunk), k), k, p)]
 
         def otherwise():
             cut, removed = self.searcher.thresholds(self.stretch, k, p)
@@ -127,7 +130,7 @@ class _FilterSample(Filter):
         part, small = self.own_part(turn), self.is_small(k)
 
         def give():
-            meeting.give_list(self._leading(part), turn)
+            meeting.give_list(self._leading(part, k), turn)
             meeting.give_facts([b.f32(0.0)], turn)
 
         sample, kth = self.split_top_k(part, k, small, give)
@@ -153,14 +156,20 @@ class _FilterSample(Filter):
 
     # -- in the list of the first elements ----------------------------------------------------------------------
 
-    def _leading(self, chunks: RowChunks) -> ir.Value:
-        return self.leading.pairs(chunks, self.b.index(LISTED), finite=True)
+    def _listed(self, k: ir.Value) -> ir.Value:
+        """How many elements the list is sure to have (index): those that top-k keeps, and some that equal the k-th."""
+        t, b = self.t, self.b
+        return t.smaller(t.plus(t.index_of(k), b.index(_COPIES)), b.index(LISTED), "listed")
+
+    def _leading(self, chunks: RowChunks, k: ir.Value) -> ir.Value:
+        return self.leading.pairs(chunks, self._listed(k), finite=True)
 
     def _by_list(self, pairs: ir.Value, k: ir.Value, p: ir.Value | None) -> ir.Value:
         """The index chosen, by the row's first elements and their positions."""
         t, b = self.t, self.b
         values, places = t.unpacked(pairs)
-        maximum, last = t.extract(values, t.zero, "maximum"), t.extract(values, b.index(LISTED - 1), "last")
+        listed = self._listed(k)
+        maximum, last = t.extract(values, t.zero, "maximum"), t.extract(values, t.minus(listed, t.one), "last")
         kth = t.extract(values, t.index_of(b.op(arith.subi, k, b.i32(1)), "k_minus_one"), "row_kth")
 
         def choose():
@@ -170,8 +179,9 @@ class _FilterSample(Filter):
                 lambda: [t.count(t.compare("OGE", values, kth, "reach"), "number")], types=[b.f32_type],
             )  # fmt: skip
             cut, removed = (kth, b.f32(0.0)) if p is None else self.list.decide(values, number, kth, p)
+            few = t.either(t.opposite(goes_on), b.cmpf("OLE", number, t.f32_of(listed)), "few")
             (chosen,) = b.if_(
-                b.cmpf("OLE", number, b.f32(LISTED), "few"), ["chosen"],
+                few, ["chosen"],
                 lambda: [self._choose_listed(values, places, maximum, cut, removed)],
                 lambda: [self._best(self.whole_row(self.plan.written), cut, removed, maximum)[1]], types=[b.i32_type],
                 about="All that top-k keeps is in the list, or there are more copies of the k-th.",
@@ -195,19 +205,25 @@ class _FilterSample(Filter):
         return b.op(arith.fptosi, b.i32_type, first, name="chosen")
 
     def _q_of(self, places: ir.Value, number: ir.Value) -> ir.Value:
-        """The elements of q at the first `number` of some places, each loaded to a block of its own; or drawn."""
+        """The elements of q at the first `number` of some places, several loaded at once; or drawn."""
         t, b = self.t, self.b
         if self.draws is not None:
             return self.draws.numbers(places)
-        self.producers.tile = _BLOCK
+        self.producers.tile = _AT_ONCE * _BLOCK
         self.producers.prepare([(self.op.q, _Q)])
+        last = t.minus(number, t.one, "last_survivor")
 
-        def one(i, blocks):
-            q = self.producers.piece(self.op.q, _Q, t.index_at(places, i, "place"), t.one, 1.0)
-            return [with_slice(b, blocks, q, b.op(arith.muli, i, b.index(_BLOCK), name="block"), "q_blocks")]
+        def some(first, blocks):
+            # The last one again where there are no more: a load of nothing would take as long.
+            ranks = [t.smaller(t.plus(first, b.index(i)), last, "rank") for i in range(_AT_ONCE)]
+            columns = [t.index_at(places, rank, "place") for rank in ranks]
+            with self.producers.scattered(slice_of(b, places, first, _AT_ONCE), columns):
+                q = self.producers.piece(self.op.q, _Q, columns[0], t.one, 1.0)
+            return [with_slice(b, blocks, q, b.op(arith.muli, first, b.index(_BLOCK), name="block"), "q_blocks")]
 
         carried = [("q_blocks", t.filled(1.0, LISTED * _BLOCK, "q_blocks"))]
-        (blocks,) = b.for_(t.zero, number, t.one, carried, one, induction="rank", about="q of the survivors.")
+        size = b.index(_AT_ONCE)
+        (blocks,) = b.for_(t.zero, number, size, carried, some, induction="first", about="q of the survivors.")
         return t.take(blocks, _BLOCK, 0, 1, "q")
 
     # -- in the whole row ---------------------------------------------------------------------------------------

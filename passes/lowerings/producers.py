@@ -16,7 +16,7 @@ through unchanged: what cannot be computed here is reported at its own location,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, tensor
@@ -191,17 +191,24 @@ class Producers:
         self.row_lanes = _ROW_LANES
         self.outer: dict[str, ir.Value] = {}  # positions in dimensions between the rows and the columns, by label
         self._runs: tuple[int, int, int] | None = None
+        self._places: tuple[ir.Value, Sequence[ir.Value]] | None = None
         self._row_tiles: dict[tuple[ir.Value, Access], ir.Value] = {}
         self._scalars: dict[tuple[ir.Value, Access], ir.Value] = {}
         self._splats: dict[tuple[ir.Value, Access], ir.Value] = {}
 
     # -- the public face ----------------------------------------------------------------------------------------
 
-    def enter_row(self, row: ir.Value, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
-        """Starts a row: computes what the given pieces need once a row, at the insertion point."""
+    def enter_row(
+        self, row: ir.Value, chunked: Sequence[tuple[ir.Value, Access]], scalars: Sequence[ir.Value | None] = ()
+    ) -> None:
+        """Starts a row: computes what the given pieces need once a row, at the insertion point. `scalars` are values of which
+        `row_scalar` will be asked: all are loaded before the scalar unit waits for the first."""
         self.row = row
         self._row_tiles.clear()
         self._scalars.clear()
+        of_row = [(value, ("row",)) for value in scalars if value is not None]
+        for value, access in (*of_row, *(found for piece in chunked for found in self._of_row(*piece))):
+            self.row_tile(value, access)
         self.prepare(chunked)
 
     def prepare(self, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
@@ -250,7 +257,26 @@ class Producers:
         yield
         self._runs = None
 
+    @contextlib.contextmanager
+    def scattered(self, columns: ir.Value, places: Sequence[ir.Value]):
+        """Within, a piece is not one run of columns but the elements at several, each in the first lane of a block of 8, loaded
+        without one waiting for another. The columns are `places`; the int32 tile `columns` holds them too."""
+        self._places = (columns, places)
+        yield
+        self._places = None
+
     # -- pieces that are the same throughout a row --------------------------------------------------------------
+
+    def _of_row(self, value: ir.Value, access: Access) -> Iterator[tuple[ir.Value, Access]]:
+        """What a piece needs that is the same throughout a row, but for constants."""
+        owner = value.owner
+        is_argument = isinstance(owner, ir.Block)
+        if not has_columns(access):
+            if is_argument or owner.name != "arith.constant":
+                yield value, access
+        elif not is_argument and (value, access) not in self.known:
+            for operand, operand_access in accesses(owner, access):
+                yield from self._of_row(operand, operand_access)
 
     def _prepare(self, value: ir.Value, access: Access) -> None:
         if not has_columns(access):
@@ -299,13 +325,16 @@ class Producers:
         lanes = ir.RankedTensorType(number.type).get_dim_size(0)
         return self.b.cmpf("UNE", number, self.b.splat(self.b.f32(0.0), lanes), f"{name}_holds")
 
-    def _without_gaps(self, rows: ir.Value, name: str | None) -> ir.Value:
-        """Runs that are shorter than the blocks of 32 bytes that they were loaded to, close together."""
-        runs, run, _ = self._runs
-        group = ir.RankedTensorType(rows.type).get_dim_size(0) // runs
-        types = [tile_type(runs * run, self.b.f32_type)]
-        take = TILE.classes["Take"]
-        return self.b.build(take, rows, results=types, group=group, start=0, count=run, name=name).value
+    def _without_gaps(self, numbers: ir.Value, name: str | None) -> ir.Value:
+        """Runs, or elements at places, close together: as they were loaded, each begins on 32 bytes of its dtype."""
+        if self._places is None and self._runs is None:
+            return numbers
+        groups, count = self._runs[:2] if self._places is None else (len(self._places[1]), _ROW_LANES)
+        group = ir.RankedTensorType(numbers.type).get_dim_size(0) // groups
+        if group == count:
+            return numbers
+        take, types = TILE.classes["Take"], [tile_type(groups * count, self.b.f32_type)]
+        return self.b.build(take, numbers, results=types, group=group, start=0, count=count, name=name).value
 
     def _constant_tile(self, op: ir.Operation, lanes: int) -> ir.Value:
         tile = self.b.splat(self._scalar_constant(op), lanes)
@@ -371,6 +400,8 @@ class Producers:
         with b.at(argument.location):
             offset = self.offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
             result = name if width_of(element) == 4 else f"{name}_raw"
+            if column is not None and self._places is not None:
+                return self._load_each(argument, access, element, pad, result)
             if column is not None and self._runs is not None:
                 runs, run, pitch = self._runs
                 lanes = up(run, _BLOCK_BYTES // width_of(element))
@@ -388,6 +419,20 @@ class Producers:
                 pad=None if pad is None else ir.FloatAttr.get(b.f32_type, pad),
                 name=result,
             ).value
+
+    def _load_each(self, argument: ir.Value, access: Access, element: ir.Type, pad: float | None, name: str | None) -> ir.Value:
+        """The elements at several columns, each in a block of 32 bytes."""
+        b, (_, columns) = self.b, self._places
+        lanes = _BLOCK_BYTES // width_of(element)
+        tile = tensor.empty([lanes * len(columns)], element, loc=b.loc(name))
+        for n, column in enumerate(columns):
+            offset = self.offset(ir.RankedTensorType(argument.type), access, column, f"{name}_offset")
+            block = b.build(
+                TILE.classes["Load"], self.buffers[argument.arg_number], offset, b.index(1), name=name,
+                results=[tile_type(lanes, element)], pad=None if pad is None else ir.FloatAttr.get(b.f32_type, pad),
+            ).value  # fmt: skip
+            tile = tensor.insert_slice(block, tile, [], [], [], [n * lanes], [lanes], [1], loc=b.loc(name))
+        return tile
 
     def offset(self, shape: ir.RankedTensorType, access: Access, column: ir.Value | None, name: str) -> ir.Value:
         """The flat element offset of a piece's first element."""
@@ -408,12 +453,11 @@ class Producers:
         b, lanes = self.b, ir.RankedTensorType(tile.type).get_dim_size(0)
         if boolean:
             number = bodies.float_of_int(b, tile, name)
-            if in_runs and self._runs is not None and lanes > self._runs[0] * self._runs[1]:
-                number = self._without_gaps(number, name)
-            return self._holds(number, name)
+            return self._holds(self._without_gaps(number, name) if in_runs else number, name)
         if str(ir.ShapedType(tile.type).element_type) not in bodies.ROUNDED:
             return tile
-        return b.op(arith.extf, tile_type(lanes, b.f32_type), tile, name=name)
+        wide = b.op(arith.extf, tile_type(lanes, b.f32_type), tile, name=name)
+        return self._without_gaps(wide, name) if in_runs else wide
 
     def _scalar_constant(self, op: ir.Operation) -> ir.Value:
         """A constant on the scalar unit; of a boolean, 1 or 0."""
@@ -444,6 +488,11 @@ class Producers:
     def _positions(self, label: str | None, column) -> ir.Value:
         """Where along a dimension the elements of a piece are, int32."""
         b, of_columns = self.b, base_of(label) == "col"
+        if of_columns and self._places is not None:
+            types = [tile_type(self.tile, b.i32_type)]
+            places = b.build(TILE.classes["Broadcast"], self._places[0], results=types, width=_ROW_LANES, name="places").value
+            start = b.splat(b.i32(start_of(label)), self.tile)
+            return b.op(arith.addi, places, start, name="positions") if start_of(label) else places
         position = self._plus_start(self.position_of(label, column), label)
         first = b.i32(0) if position is None else b.op(arith.index_cast, b.i32_type, position)
         lanes = b.splat(first, self._length(column), "position")
