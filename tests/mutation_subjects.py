@@ -79,6 +79,8 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
         # all is not among them.
         "sampled high": lambda: rng.normal(0, 1, shape) + 20 * is_sampled(vocabulary),
         "sampled low": lambda: rng.normal(0, 1, shape) - 20 * is_sampled(vocabulary),
+        # Near the maximum the rest is 1.6 times as dense as what is sampled: long batches.
+        "sampled thinly": lambda: rng.random(shape) ** np.where(is_sampled(vocabulary), 1, 0.6) / 100,
         "outlier": lambda: np.where(np.arange(vocabulary) == vocabulary // 64 * 30 + 100, 300.0, rng.normal(0, 1, shape)),
     }
     return drawn[kind]().astype(dtype)
@@ -284,7 +286,7 @@ SAMPLER_CALLS = [
 LONG_SAMPLER_CALLS = [
     *SAMPLER_CALLS, ("outlier", [0, 0], [0.9, 1.0]), ("same", [0, 7], [0.99, 0.9]), ("half nan", [0, 900], [0.9, 0.95]),
     ("half nan", [7, 0], [0.5, 1.0]), ("flat", [900, 100], [1.0, 1.0]), ("few columns", [100, 0], [0.9, 0.99]),
-    ("few above", [7, 100], [0.9, 1.0]),
+    ("few above", [7, 100], [0.9, 1.0]), ("sampled thinly", [0, 0], [0.9, 0.99]),
 ]  # fmt: skip
 
 
