@@ -116,21 +116,27 @@ def _pieces(shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequenc
     return _Pieces(tuple(shape), dims, tuple(windows[dim] for dim in dims), positions, inside)
 
 
-def _starts(what: str, indices: jax.Array, index_map: Sequence[int], batching: Sequence[int], own: Sequence[int]):
-    """The starts by dimension: columns of the indices, and for the dimensions of batches their own positions."""
+def _starts(
+    what: str, rank: int, indices: jax.Array, index_map: Sequence[int], batching: Sequence[int], own: Sequence[int]
+) -> dict[int, jax.Array]:
+    """The starts by dimension: columns of the indices, and for the dimensions of batches their own positions. Where there
+    are none, as in `x.at[:].set(y)`, pieces begin where the tensor does."""
     if indices.dtype != jnp.int32:
         raise NoLibraryOperator(f"a {what} by {indices.dtype}; kernels compute with int32")
     batch = indices.shape[:-1]
     columns = [lax.index_in_dim(indices, i, -1, keepdims=False) for i in range(indices.shape[-1])]
-    return dict(zip(index_map, columns)) | {
+    starts = dict(zip(index_map, columns)) | {
         dim: lax.broadcasted_iota(jnp.int32, batch, position) for dim, position in zip(batching, own)
     }
+    if not starts and not rank:
+        raise NoLibraryOperator(f"a {what} of a single number")
+    return starts or {0: jnp.zeros(batch, jnp.int32)}
 
 
 def _gather(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
     numbers, mode = dimension_numbers, lax.GatherScatterMode.from_any(mode)
     batching = numbers.operand_batching_dims
-    starts = _starts("gather", indices, numbers.start_index_map, batching, numbers.start_indices_batching_dims)
+    starts = _starts("gather", x.ndim, indices, numbers.start_index_map, batching, numbers.start_indices_batching_dims)
     x = lax.slice(x, [0] * x.ndim, [size if dim in starts else slice_sizes[dim] for dim, size in enumerate(x.shape)])
     pieces = _pieces(x.shape, starts, slice_sizes, mode, batching)
     out = _taken(x, pieces)
@@ -182,7 +188,8 @@ def _scattered(x, indices, updates, dimension_numbers, mode) -> tuple[_Pieces, j
     without = {*numbers.inserted_window_dims, *batching}
     places = dict(zip((dim for dim in range(x.ndim) if dim not in without), numbers.update_window_dims))
     windows = [updates.shape[places[dim]] if dim in places else 1 for dim in range(x.ndim)]
-    starts = _starts("scatter", indices, numbers.scatter_dims_to_operand_dims, batching, numbers.scatter_indices_batching_dims)
+    index_map, own = numbers.scatter_dims_to_operand_dims, numbers.scatter_indices_batching_dims
+    starts = _starts("scatter", x.ndim, indices, index_map, batching, own)
     starts |= {
         dim: jnp.zeros(indices.shape[:-1], jnp.int32) for dim in range(x.ndim) if windows[dim] < x.shape[dim] and dim not in starts
     }

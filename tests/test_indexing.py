@@ -51,6 +51,7 @@ CASES = {
     "none_inside": (lambda x, i: x.at[i].set(1.0), normal(9, 8), np.array([12, 9, -10], np.int32)),
     "added": (lambda x, i, y: (x.at[i].add(y), x.at[:, i, 2].add(1.0)), normal(9, 9, 4), np.array([1, 1, 12, -9], np.int32),
               normal(4, 9, 4)),
+    "whole": (lambda x, y: (x.at[:].set(y), x.at[...].add(y)), normal(4, 5), normal(4, 5)),
     "counts": (lambda ids: jnp.zeros((3, 20), jnp.int32).at[ROWS, ids].add(1), places(20, 3, 9)),
     "segments": (lambda y, i: jax.ops.segment_sum(y, i, 6), normal(5, 8), places(6, 5)),
 }  # fmt: skip
