@@ -4,11 +4,15 @@ import os
 import subprocess
 import sys
 
-#: An environment in which the CPU is four devices. What runs there is small: XLA need not optimize it.
-FOUR_DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"}
+# What runs in them is small: XLA need not optimize it.
+_QUICK = "--xla_backend_optimization_level=0"
+
+#: An environment in which the CPU is four devices.
+FOUR_DEVICES = {"XLA_FLAGS": f"--xla_force_host_platform_device_count=4 {_QUICK}"}
 
 
 def run(code, **env):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    environment = {**os.environ, "XLA_FLAGS": _QUICK, **env}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
     return result

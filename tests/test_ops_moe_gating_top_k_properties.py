@@ -40,7 +40,7 @@ def program(plan):
         biased = ja.moe_gating_top_k(x, **static, bias=bias, additional_bias=other, additional_token_mask=mask)
         return plain, biased
 
-    return jax.jit(gate)
+    return jax.jit(gate, compiler_options=vectors.QUICK)
 
 
 SPECIAL = [0.0, -0.0, 1.0, 1.0, 2.0, -np.inf, 30.0, np.nan, -200.0]

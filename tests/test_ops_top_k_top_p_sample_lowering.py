@@ -83,7 +83,7 @@ def test_symbolic_batch():
     assert ascend_ops(text)[0].endswith("-> tensor<?xi32>") and "tensor<?x?xi32>" in text
 
 
-@pytest.mark.parametrize("sizes, name", [((3, 40), "b, 40"), ((2, 300), "b, v")])
+@pytest.mark.parametrize("sizes, name", [pytest.param((3, 40), "b, 40", marks=pytest.mark.long), ((2, 300), "b, v")])
 def test_exported_with_symbolic_sizes(sizes, name):
     batch, size = sizes
     b, v = export.symbolic_shape(name)
@@ -135,6 +135,7 @@ assert "tensor<3xf32>) -> tensor<3xi64>" in text
     )
 
 
+@pytest.mark.long
 def test_batches_over_several_devices_stay_local():
     """No row leaves its device. (What is reduced over devices is one bit: whether any row needs the longer way.)"""
     run(

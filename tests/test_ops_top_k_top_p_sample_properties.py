@@ -72,7 +72,7 @@ def functions(ks_max, is_logits):
         drawn = ja.top_k_top_p_sample(logits, k, p, q, m, **keywords).logits_select_idx
         return *listed[1:], largest, drawn
 
-    return jax.jit(run)
+    return jax.jit(run, compiler_options=vectors.QUICK)
 
 
 @st.composite
