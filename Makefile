@@ -1,5 +1,5 @@
 # make demo   the main job: compile a sampling filter, run the generated kernel on the twin, compare
-# make test   every test
+# make test   the tests; make test-long those that take long
 # make bench  what fusion buys, as modelled
 # make test-npu   what needs CANN and an NPU
 # Both make a virtual environment first. PYTHON=python3.13 takes another interpreter (3.11 to 3.13).
