@@ -12,10 +12,10 @@ SPECIAL = [-np.inf, -3, -1, -1e-40, -0.0, 0.0, 1e-40, 1, 3, np.inf, np.nan, -np.
 
 
 def reference(x, descending):
-    """Stable, NaN greatest whatever its sign, zeros equal."""
+    """Stable, NaN greatest whatever its sign; zeros equal, and what is subnormal in float32 is one of them."""
     values = np.asarray(x, np.float32)
     nan = np.isnan(values)
-    rank = np.where(nan, 0, values) + np.float32(0)
+    rank = np.where(nan | (np.abs(values) < np.finfo(np.float32).tiny), 0, values)
     keys = (-rank, ~nan) if descending else (rank, nan)
     indices = np.lexsort(keys, axis=-1)
     return np.take_along_axis(np.asarray(x), indices, -1), indices.astype(np.int32)
