@@ -1,6 +1,7 @@
-"""Programs run without the twin."""
+"""Programs run without the twin, and their results beside those of JAX."""
 
 import jascend.dialect
+import jax
 import numpy as np
 from jascend import keys, libraries
 from jascend.passes.interpreter import run_kernel
@@ -26,3 +27,11 @@ def on_tiles(program, *arguments):
         words = (np.asarray(keys.words(argument)) for argument in arguments)
         arrays = [*(x.view(np.int32) if x.dtype == np.uint32 else x for x in words), *program.constants]
         return program._plan_for(arrays).run(arrays, launch, call)
+
+
+def beside_jax(results, function, *arguments):
+    """Each result of a program with that of the function in JAX; the two have one shape and dtype."""
+    references = jax.tree.leaves(jax.jit(function)(*arguments))
+    for actual, expected in zip(jax.tree.leaves(results), references, strict=True):
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+        yield actual, expected

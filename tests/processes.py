@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 
+from vectors import QUICK
+
 # What runs in them is small: XLA need not optimize it.
-_QUICK = "--xla_backend_optimization_level=0"
+_QUICK = " ".join(f"--{name}={value}" for name, value in QUICK.items())
 
 #: An environment in which the CPU is four devices.
 FOUR_DEVICES = {"XLA_FLAGS": f"--xla_force_host_platform_device_count=4 {_QUICK}"}

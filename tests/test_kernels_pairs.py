@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from graphs import on_tiles
+from graphs import beside_jax, on_tiles
 from test_kernels_row_wise import check, normal, rms_norm
 
 import jascend as ja
@@ -71,7 +71,7 @@ def test_a_stack_of_layers_reads_as_much_in_each():
     program = ja.compile(layers, *arguments)
     assert max(len(kernel.signature.inputs) for kernel in program.kernels) == 3
     assert sum(kernel.name.startswith("jascend_layers_row_wise_pair") for kernel in program.kernels) == 7
-    for actual, expected in zip(on_tiles(program, *arguments), [jax.jit(layers)(*arguments)], strict=True):
+    for actual, expected in beside_jax(on_tiles(program, *arguments), layers, *arguments):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -82,7 +82,7 @@ def test_any_batch():
     assert len(program.kernels) == 1
     for rows in (1, 70):
         arguments = normal(rows, 40), normal(rows, 41)[:, 1:].copy(), normal(40)
-        for actual, expected in zip(on_tiles(program, *arguments), jax.jit(residual)(*arguments), strict=True):
+        for actual, expected in beside_jax(on_tiles(program, *arguments), residual, *arguments):
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -97,5 +97,5 @@ def test_what_is_written_alone():
     arguments = normal(4, 16), normal(5, 16)[1:].copy(), normal(16, 16)
     program = ja.compile(alone, *arguments)
     assert not any("pair" in kernel.name for kernel in program.kernels)
-    for actual, expected in zip(on_tiles(program, *arguments), jax.jit(alone)(*arguments), strict=True):
+    for actual, expected in beside_jax(on_tiles(program, *arguments), alone, *arguments):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from graphs import on_tiles
+from graphs import beside_jax, on_tiles
 from jascend.passes.interpreter import run_kernel
 from jascend.passes.pipeline import run_pipeline
 from mlir import ir
@@ -18,9 +18,8 @@ BF16 = ml_dtypes.bfloat16
 def check(function, *arguments, target="ascend910b", kernels=1, tolerance=2e-6, twin=False):
     program = ja.compile(function, *arguments, target=target)
     assert len(program.kernels) == kernels
-    actual = jax.tree.leaves(program(*arguments) if twin else on_tiles(program, *arguments))
-    for a, e in zip(actual, jax.tree.leaves(jax.jit(function)(*arguments)), strict=True):
-        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+    results = program(*arguments) if twin else on_tiles(program, *arguments)
+    for a, e in beside_jax(results, function, *arguments):
         rounding = 2**-7 if a.dtype == BF16 else 0
         np.testing.assert_allclose(
             np.asarray(a, np.float64), np.asarray(e, np.float64), rtol=tolerance + rounding, atol=tolerance

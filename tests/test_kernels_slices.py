@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from graphs import on_tiles
+from graphs import beside_jax, on_tiles
 
 import jascend as ja
 
@@ -18,9 +18,8 @@ def normal(*shape, dtype=F32):
 def check(function, *arguments, kernels=1, twin=False, calls=0):
     program = ja.compile(function, *arguments)
     assert (len(program.kernels), len(program.library_calls)) == (kernels, calls)
-    actual = jax.tree.leaves(program(*arguments)) if twin else on_tiles(program, *arguments)
-    for a, e in zip(actual, jax.tree.leaves(jax.jit(function)(*arguments)), strict=True):
-        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+    results = program(*arguments) if twin else on_tiles(program, *arguments)
+    for a, e in beside_jax(results, function, *arguments):
         np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(e, np.float64), rtol=2e-6, atol=2e-6)
     return program
 

@@ -1,10 +1,9 @@
 """Loops and branches in a graph: fixed numbers of steps are unrolled, what the data decides is refused with the line."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from graphs import on_tiles
+from graphs import beside_jax, on_tiles
 from jax import lax
 
 import jascend as ja
@@ -28,9 +27,9 @@ def steps(x, weights, biases):
 
 @pytest.mark.parametrize("function", [layers, steps])
 def test_fixed_numbers_of_steps(function):
-    program = ja.compile(function, X, WEIGHTS, BIASES)
-    references = jax.tree.leaves(jax.jit(function)(X, WEIGHTS, BIASES))
-    for actual, expected in zip(on_tiles(program, X, WEIGHTS, BIASES), references, strict=True):
+    arguments = X, WEIGHTS, BIASES
+    results = on_tiles(ja.compile(function, *arguments), *arguments)
+    for actual, expected in beside_jax(results, function, *arguments):
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
 
 

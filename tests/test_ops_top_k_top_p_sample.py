@@ -17,13 +17,12 @@ sample = ja.top_k_top_p_sample
 
 
 @functools.cache
-def jitted(options=None, **static):
+def jitted(is_quick=False, **static):
     """One compiled function for all calls of a shape with these keywords."""
-    return jax.jit(functools.partial(sample, **static), compiler_options=options and dict(options))
+    return jax.jit(functools.partial(sample, **static), compiler_options=vectors.QUICK if is_quick else None)
 
 
-# Meaning is tested so: see there.
-quick = functools.partial(jitted, tuple(vectors.QUICK.items()))
+quick = functools.partial(jitted, True)
 
 
 def call(logits, k, p, q=None, m=None, **static):

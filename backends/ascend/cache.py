@@ -55,7 +55,8 @@ def key(
     any_rows: int = 0,
 ) -> str:
     digest = hashlib.sha256()
-    names = (_compiler(), target, name, str(any_rows), *sorted(forbid), "", *sorted(force), "", *(p for each in plugins for p in each.passes))
+    passes = [p for each in plugins for p in each.passes]
+    names = (_compiler(), target, name, str(any_rows), *sorted(forbid), "", *sorted(force), "", *passes)
     sources = [fingerprint(each.files) for each in plugins]
     for part in (*map(str.encode, names), *sources, fingerprint(operator_files()), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)

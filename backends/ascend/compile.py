@@ -141,8 +141,9 @@ def compile_module(
     any_rows: int = 0,
 ) -> Compiled:
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
-    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` stands for any number of rows. Raises `PipelineError` with
-    the diagnostics where a pass refuses."""
+    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` stands for any
+    number of rows. Raises `PipelineError` with the diagnostics where a pass refuses."""
+
     def chosen(name: str) -> str:
         if name in forbid:
             return ""

@@ -76,16 +76,10 @@ TWIN_OUTLINE void Map(T* __restrict d, const T* a, uint64_t n) {
   TWIN_IVDEP
   for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i])));
 }
-template <typename Op, typename T>
-TWIN_OUTLINE void Map(T* __restrict d, const T* a, const T* b, uint64_t n) {
-  TWIN_IVDEP
-  for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i]), Load(b[i])));
-}
-// Operands of two types of one size: each value and by how much it is shifted.
 template <typename Op, typename T, typename U>
-TWIN_OUTLINE void MapShift(T* d, const T* a, const U* b, uint64_t n) {
+TWIN_OUTLINE void Map(T* __restrict d, const T* a, const U* b, uint64_t n) {
   TWIN_IVDEP
-  for (uint64_t i = 0; i < n; ++i) d[i] = Op::Of(a[i], T(b[i]));
+  for (uint64_t i = 0; i < n; ++i) Store(d[i], Op::Of(Load(a[i]), Compute<T>(Load(b[i]))));
 }
 template <typename Op, typename T>
 TWIN_OUTLINE void MapScalar(T* __restrict d, const T* a, T scalar, uint64_t n) {
@@ -150,8 +144,9 @@ TWIN_OUTLINE void ScalarLanes(const char* api, const Local<T>& dst, const Local<
               [=](uint8_t* x, uint8_t* y, uint64_t n) { MapScalar<Op>(As<T>(x), As<T>(y), scalar, n); });
 }
 
-template <typename Op, typename T>
-TWIN_OUTLINE void BinaryCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<T>& src1,
+// The second operand may have another type of the same size, as what integers are shifted by.
+template <typename Op, typename T, typename U>
+TWIN_OUTLINE void BinaryCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<U>& src1,
                         int32_t count, bool setMask, Site site) {
   Call call(api, PIPE_V, site);
   uint64_t n = CountOf(call, count, setMask), bytes = n * sizeof(T);
@@ -162,7 +157,7 @@ TWIN_OUTLINE void BinaryCount(const char* api, const Local<T>& dst, const Local<
   CheckOverlap(call, "src0", d, bytes, a, bytes);
   CheckOverlap(call, "src1", d, bytes, b, bytes);
   uint8_t* ub = call.core.ub;
-  if (call.Issue(RepeatsOf(bytes))) Map<Op>(As<T>(ub + d), As<T>(ub + a), As<T>(ub + b), n);
+  if (call.Issue(RepeatsOf(bytes))) Map<Op>(As<T>(ub + d), As<T>(ub + a), As<U>(ub + b), n);
 }
 
 template <typename Op, typename T, typename M>
@@ -180,21 +175,6 @@ TWIN_OUTLINE void BinaryLanes(const char* api, const Local<T>& dst, const Local<
     WalkLanes(call.core, lanes, d, a, b, [](uint8_t* x, uint8_t* y, uint8_t* z, uint64_t n) {
       Map<Op>(As<T>(x), As<T>(y), As<T>(z), n);
     });
-}
-
-template <typename Op, typename T, typename U>
-TWIN_OUTLINE void ShiftCount(const char* api, const Local<T>& dst, const Local<T>& src0, const Local<U>& src1,
-                             int32_t count, Site site) {
-  Call call(api, PIPE_V, site);
-  uint64_t n = CountOf(call, count, true), bytes = n * sizeof(T);
-  uint64_t d = dst.View().address, a = src0.View().address, b = src1.View().address;
-  Touch(call, "src0", false, src0, n);
-  Touch(call, "src1", false, src1, n);
-  Touch(call, "dst", true, dst, n);
-  CheckOverlap(call, "src0", d, bytes, a, bytes);
-  CheckOverlap(call, "src1", d, bytes, b, bytes);
-  uint8_t* ub = call.core.ub;
-  if (call.Issue(RepeatsOf(bytes))) MapShift<Op>(As<T>(ub + d), As<T>(ub + a), As<U>(ub + b), n);
 }
 
 }  // inline namespace
@@ -324,7 +304,7 @@ TWIN_SCALAR(ShiftRight, ShiftRightOp, TWIN_SHIFTABLE)
     TWIN_TYPES(Name, TWIN_SHIFTABLE);                                                                                  \
     static_assert(std::is_signed<U>::value && twin::OneOf<U, TWIN_SHIFTABLE> && sizeof(U) == sizeof(T),                \
                   #Name " takes shifts of a signed type as wide as what it shifts");                                   \
-    twin::ShiftCount<twin::Name##Op>(#Name, dst, src0, src1, count, site);                                             \
+    twin::BinaryCount<twin::Name##Op>(#Name, dst, src0, src1, count, true, site);                                      \
   }
 TWIN_SHIFT(ShiftLeft)
 TWIN_SHIFT(ShiftRight)
