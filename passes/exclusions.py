@@ -5,6 +5,8 @@
   outside of it has run since.
 - *One or the other.* Two branches, one behind the other, may stand under conditions of which one rules the other out. Where
   the later one is taken, nothing in the earlier one has run since what decides between them was computed.
+- *The loop goes on.* A branch that yields a constant which a `while` loop's condition refutes ends the loop: no
+  iteration follows on what that branch did.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import arith
+
+from jascend.dialect.ascendc import constant_index
 
 from .bounds import conjuncts, facts_at, falsehoods, is_refuted
 
+_NE = int(arith.CmpIPredicate.ne)
 _SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
 
 
@@ -56,6 +62,19 @@ def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir
                 for earlier in deciding.get(decided, ()):
                     if earlier.high <= later.low and is_refuted(earlier.condition, frozenset({fact})):
                         yield later, earlier, decided.owner
+
+
+def ending_values(loop: ir.Operation) -> Iterator[tuple[ir.Value, int]]:
+    """What the body of a `while` loop yields, and the number that ends the loop if it is that."""
+    before, body = (region.blocks[0] for region in loop.regions)
+    condition, end = before.operations[-1].operation, body.operations[-1].operation
+    for fact in conjuncts(condition.operands[0]):
+        op = fact.owner
+        if isinstance(op, ir.Block) or op.name != "arith.cmpi" or op.attributes["predicate"].value != _NE:
+            continue
+        carried, number = op.operands[0], constant_index(op.operands[1])
+        if carried.owner == before and number is not None:
+            yield end.operands[carried.arg_number], number
 
 
 def _computed_from(condition: ir.Value) -> set[ir.Value]:

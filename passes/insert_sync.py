@@ -163,9 +163,11 @@ class _Synchroniser(Program):
             self.rounds[control] = 0
             after = super()._control(control, state)
             self.rounds[control] = 0
-            known[entry] = after, {pair: self.primed[pair] for pair in control.primed}
-        after, primed = known[entry]
+            onward = {item: self.before[item] for item in (control.onward,) if item is not None}
+            known[entry] = after, {pair: self.primed[pair] for pair in control.primed}, onward
+        after, primed, onward = known[entry]
         self.primed |= primed
+        self.before |= onward
         return after
 
     def _order(self, conflict: Unordered) -> Item:
@@ -211,7 +213,7 @@ class _Synchroniser(Program):
             return pair.wait
         pair.set = self._insert(Flag(None, pair=pair), block, _behind(first))
         loop = block.owner
-        held_up = self.between(block.low, second.low) & (-1 if target == _SCALAR else self.of_pipe[target])
+        held_up = self.since(0, block.low, second.low) & (-1 if target == _SCALAR else self.of_pipe[target])
         if not (follows and held_up and loop is not None and loop.is_loop):
             end = block.items[-1] if _has_terminator(block) else None
             pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, end)
@@ -282,11 +284,12 @@ class _Synchroniser(Program):
 
     def _settle(self, block: Block, index: int, state: State) -> None:
         """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""
+        onward = False  # whether more is left behind branches by which a loop around goes round
         while True:
             passed: set[Pair] = set()  # flags set with less to stand for than before
             excludes_less = False  # branches further on
             for item in block.items[index:]:
-                if not passed and not excludes_less and _covers(self.before[item], state):
+                if not (passed or excludes_less or onward) and _covers(self.before[item], state):
                     return
                 excludes_less |= item in self.excluding
                 if isinstance(item, Flag) and not item.is_wait:
@@ -297,16 +300,26 @@ class _Synchroniser(Program):
                 elif isinstance(item, Flag):
                     passed.discard(item.pair)
                 self.before[item] = state
+                known = self._known_onward(item)
                 state = self.step(item, state)
-            if not passed and _covers(self.before[block], state):
+                onward |= not _covers(known, self._known_onward(item))
+            if not (passed or onward) and _covers(self.before[block], state):
                 return
             self.before[block] = state
             owner = block.owner
             if owner is None:
                 return
             # From here on the whole of what is around counts: both branches, or all iterations.
+            onward &= not owner.is_loop
+            known = self._known_onward(owner)
             state = self._control(owner, self.before[owner])
+            onward |= not _covers(known, self._known_onward(owner))
             block, index = owner.block, owner.block.items.index(owner) + 1
+
+    def _known_onward(self, item: Item) -> State:
+        """What is known behind the branches of an item by which a loop around goes round; nothing of any other item."""
+        branch = item.onward if isinstance(item, Control) else None
+        return self.before[branch] if branch is not None else ()
 
     # -- event ids ----------------------------------------------------------------------------------------------
 

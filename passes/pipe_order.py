@@ -9,7 +9,8 @@ What the scalar unit has waited for is known to every pipe from then on, because
 Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
 longer grows, with the state before the loop in it, so a loop of zero trips is covered; a copy ahead of the loop that is of
 nothing then is not in it. Where a branch is taken, some of what may have run before cannot have (`exclusions`): such
-instructions count only if they did before a certain point.
+instructions count only if they did before a certain point. A `while` loop goes round only by the branches that do not
+end it: at its head counts what is known behind those.
 
 An instruction on a buffer whose halves take turns (see `accesses`) has three bits: it ran in this iteration of the
 loop, in the one before, or earlier; the back edge moves them on.
@@ -19,18 +20,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import or_
+from operator import and_, or_
 
 from mlir import ir
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import PIPES
+from jascend.dialect.ascendc import PIPES, constant_index
 
 from .accesses import Access, accesses, copies_nothing_at_last, copies_nothing_without
 from .bounds import runs, turns
 from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
-from .exclusions import Branch, excluding_pairs, loops_that_turned
+from .exclusions import Branch, ending_values, excluding_pairs, loops_that_turned
 
 State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
 _SCALAR = PIPES.index("S")
@@ -66,6 +67,7 @@ class Control(Item):
     turn: Item | None = None  # where a loop goes back, if it matters what is known there
     excluded: list[tuple[int, Item]] = field(default_factory=list)  # instructions; they have not run since an item
     excluded_since: list[Item] = field(default_factory=list)  # such items outside, for branches inside
+    onward: Item | None = None  # of branches some of which end a loop: what is known behind the others
 
     @property
     def is_loop(self) -> bool:
@@ -121,6 +123,8 @@ class Block:
     owner: Control | None = None
     low: int = 0
     high: int = 0
+    ends: bool = False  # whether a loop around does not go round from here
+    deciding: list[Control] = field(default_factory=list)  # branches in it some of which end a loop around
 
 
 class Unordered(Exception):
@@ -208,6 +212,9 @@ class Program:
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
         self._find_excluded()
+        for op, control in self.controls.items():
+            if op.name == "scf.while":
+                self._find_endings(control.blocks[1], list(ending_values(op)))
 
     def _keep_innermost_turns(self) -> None:
         """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits
@@ -276,6 +283,25 @@ class Program:
         while control is not None and since.block not in control.blocks:
             control.excluded_since.append(since)
             control = control.block.owner
+
+    def _find_endings(self, block: Block, ending: list[tuple[ir.Value, int]]) -> bool:
+        """Whether a loop may end with a block's end, because one of some values is the number given with it. Finds the
+        branches in the block that decide so."""
+        deciding: dict[Control, list[tuple[int, int]]] = {}
+        for value, number in ending:
+            block.ends |= constant_index(value) == number
+            branch = self.of_op.get(value.owner)
+            if isinstance(branch, Control) and not branch.is_loop and branch.block is block:
+                deciding.setdefault(branch, []).append((value.result_number, number))
+        for branch, results in deciding.items():
+            found = False
+            for inner, region in zip(branch.blocks, branch.op.regions):
+                yielded = region.blocks[0].operations[-1].operands
+                found |= self._find_endings(inner, [(yielded[i], number) for i, number in results])
+            if found:
+                branch.onward = Item(None, branch.high, branch.high, block)
+                block.deciding.append(branch)
+        return block.ends or bool(block.deciding)
 
     # -- conflicts ----------------------------------------------------------------------------------------------
 
@@ -374,9 +400,9 @@ class Program:
     def _wait(self, wait: Flag, state: State) -> State:
         pair = wait.pair
         if pair.loop is None:
-            left = self.missing(pair, pair.set) | self.between(pair.set.low, wait.low)
+            left = self.since(self.missing(pair, pair.set), pair.set.low, wait.low)
         elif wait is pair.wait:
-            left = self.primed[pair] | self.between(wait.block.low, wait.low)
+            left = self.since(self.primed[pair], wait.block.low, wait.low)
         else:
             left = self.turned(pair.loop, self.primed[pair], leave=True)
         if pair.target == _SCALAR:
@@ -387,12 +413,12 @@ class Program:
         """What a flag that is set there does not stand for."""
         return self.before[flag][pair.source] & ~self.of_pipe[pair.source]
 
-    def between(self, low: int, high: int) -> int:
-        """The bits of the instructions from one number up to another."""
-        between = bits = (1 << high) - (1 << low) if high > low else 0
+    def since(self, bits: int, low: int, high: int) -> int:
+        """Bits that were there at one number, and those of the instructions from there up to another."""
+        bits |= (1 << high) - (1 << low) if high > low else 0
         for loop in self.turning_loops:
             if low <= loop.low and loop.high <= high:
-                moved = between & (loop.turning | loop.leading)
+                moved = (bits | bits >> self.count) & (loop.turning | loop.leading)
                 bits |= moved << self.count | moved << 2 * self.count
         return bits
 
@@ -400,18 +426,21 @@ class Program:
         if not control.is_loop:
             taken = self._without_excluded(control, state)
             after = [self.walk(block, x) for block, x in zip(control.blocks, (taken, state))]
+            if control.onward is not None:
+                self.before[control.onward] = joined(*map(self._onward, control.blocks))
             return joined(after[0], after[1] if len(after) > 1 else state)
         if control.turn is not None:
             self.before[control.turn] = self.start()
         state = tuple(self.entered(control, bits) for bits in state)
         not_run = tuple(bits & ~(control.skipped << self.count) for bits in state)
         for pair in control.primed:
-            bits = self.missing(pair, pair.first_set) | self.between(pair.first_set.low, control.low)
+            bits = self.since(self.missing(pair, pair.first_set), pair.first_set.low, control.low)
             self.primed[pair] = self.entered(control, bits)
         while True:  # the head's state only grows, so this ends
             left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
             again = self.back_edge(control, self.walk(control.blocks[-1], left))
-            head = joined(state, again)
+            onward = self.back_edge(control, self._onward(control.blocks[-1])) if control.blocks[-1].deciding else again
+            head = joined(state, onward)
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
             if not control.turns:
                 self.primed |= carried
@@ -429,6 +458,16 @@ class Program:
         """The state behind a loop, of the one at its end."""
         return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in state)
 
+    def _onward(self, block: Block) -> State:
+        """The state at a block's end, where a loop goes round from there."""
+        if block.ends:
+            return self.start()
+        state = self.before[block]
+        for branch in block.deciding:
+            known = (self.since(bits, branch.high, block.high) for bits in self.before[branch.onward])
+            state = tuple(map(and_, state, known))
+        return state
+
     def _without_excluded(self, branch: Control, state: State) -> State:
         """What a branch is met with, where it is taken."""
         for bits, since in branch.excluded:
@@ -440,7 +479,7 @@ class Program:
 
     def carried(self, loop: Control, pair: Pair) -> int:
         """What the set in a loop's body does not stand for, at the end of the body."""
-        return self.turned(loop, self.missing(pair, pair.set) | self.between(pair.set.low, pair.set.block.high))
+        return self.turned(loop, self.since(self.missing(pair, pair.set), pair.set.low, pair.set.block.high))
 
     def entered(self, loop: Control, bits: int) -> int:
         """Bits on the way into a loop: what it did when it ran before counts as long ago."""

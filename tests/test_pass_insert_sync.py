@@ -45,7 +45,7 @@ class Writer:
             f'%d0 = "ascendc.view"(%d, %c0) : (memref<128xf32, "ub">, index) -> {FLAT}',
         ]  # fmt: skip
         self.conditions: list[tuple[str, str]] = []  # of which one holds, and is known to, where the other one does not
-        self.block(0, [f"%b{i}" for i in range(BUFFERS)])
+        self.block(0, [*(f"%b{i}" for i in range(BUFFERS)), "%d0"])
         return "\n".join([*head, *self.lines, "return", "}"])
 
     def block(self, depth: int, buffers: list[str], first: str = "") -> None:
@@ -89,7 +89,11 @@ class Writer:
         n = self.count
         last = self.random.choice((f"%m{n}", f"%m{n}", "%c2", "%c1"))
         self.lines.append(f"%m{n} = arith.divsi %n, %c2 : index")
-        if self.random.random() < 0.5:
+        kind = self.random.random()
+        if kind < 0.3:
+            self.while_loop(depth, buffers, n, last)
+            return
+        if kind < 0.6:
             self.lines.append(f"scf.for %i{n} = %c0 to {last} step %c1 {{")
             self.block(depth + 1, buffers, f"%i{n}")
             self.lines.append("}")
@@ -113,6 +117,42 @@ class Writer:
             self.copy_in(f"%that{n}", f"%more{n}")
         self.block(depth + 1, [*buffers, f"%this{n}", f"%that{n}", f"%this{n}"], f"%i{n}")
         self.lines += [f"scf.yield %other{n} : index", "}"]
+
+    def while_loop(self, depth: int, buffers: list[str], n: int, last: str) -> None:
+        """One that branches in its body end, perhaps."""
+        self.lines += [
+            f"%w{n}:2 = scf.while (%go{n} = %m{n}, %i{n} = %c0) : (index, index) -> (index, index) {{",
+            f"%goes{n} = arith.cmpi ne, %go{n}, %c0 : index", f"%less{n} = arith.cmpi slt, %i{n}, {last} : index",
+            f"%both{n} = arith.andi %goes{n}, %less{n} : i1",
+            f"scf.condition(%both{n}) %go{n}, %i{n} : index, index", "} do {", f"^bb0(%go{n}: index, %i{n}: index):",
+        ]  # fmt: skip
+        known = len(self.conditions)
+        self.block(depth + 1, buffers)
+        goes_on = self.branches_that_end(depth + 1, buffers)
+        if self.random.random() < 0.5:
+            self.block(depth + 1, buffers)
+        del self.conditions[known:]
+        self.lines += [f"%j{n} = arith.addi %i{n}, %c1 : index", f"scf.yield {goes_on}, %j{n} : index, index", "}"]
+
+    def branches_that_end(self, depth: int, buffers: list[str]) -> str:
+        """A number, by branches and branches in them: of some it is known whether it is 0."""
+        self.count += 1
+        n = self.count
+        kind = self.random.random()
+        if depth > 3 or kind < 0.5:
+            self.lines.append(f"%u{n} = arith.divsi %n, %c2 : index")
+            return self.random.choice((f"%u{n}", "%c0", "%c0", "%c1"))
+        self.lines.append(f"%u{n} = scf.if {self.condition('')} -> index {{")
+        for after in ("} else {", "}"):
+            known = len(self.conditions)
+            if self.random.random() < 0.7:
+                self.block(depth + 1, buffers)
+            value = self.branches_that_end(depth + 1, buffers)
+            if self.random.random() < 0.3:
+                self.block(depth + 1, buffers)
+            del self.conditions[known:]
+            self.lines += [f"scf.yield {value} : index", after]
+        return f"%u{n}"
 
     def instruction(self, buffers: list[str]) -> None:
         a, b = self.random.choice(buffers), self.random.choice(buffers)
@@ -156,7 +196,7 @@ class Run:
     def block(self, block: ir.Block) -> list:
         for view in block.operations:
             op = view.operation
-            if op.name in ("scf.yield", "func.return"):
+            if op.name in ("scf.yield", "scf.condition", "func.return"):
                 return [self.values.get(value) for value in op.operands]
             getattr(self, op.name.replace(".", "_"), self.instruction)(op)
         return []
@@ -165,7 +205,19 @@ class Run:
         holds = self.values.get(op.operands[0])
         choice = self.random.randrange(2) if holds is None else int(not holds)
         if choice < len(op.regions) and len(op.regions[choice].blocks):
-            self.block(op.regions[choice].blocks[0])
+            self.values.update(zip(op.results, self.block(op.regions[choice].blocks[0])))
+
+    def scf_while(self, op) -> None:
+        carried = [self.values[value] for value in op.operands]
+        before, body = (region.blocks[0] for region in op.regions)
+        while True:
+            self.values.update(zip(before.arguments, carried))
+            goes_on, *carried = self.block(before)
+            if not goes_on:
+                break
+            self.values.update(zip(body.arguments, carried))
+            carried = self.block(body)
+        self.values.update(zip(op.results, carried))
 
     def scf_for(self, op) -> None:
         first, last = (self.values.get(value) for value in list(op.operands)[:2])
@@ -194,8 +246,11 @@ class Run:
 
     def arith_cmpi(self, op) -> None:
         a, b = (self.values[value] for value in op.operands)
-        is_less = op.attributes["predicate"].value == int(arith.CmpIPredicate.slt)
-        self.values[op.results[0]] = a < b if is_less else a > b
+        predicate = arith.CmpIPredicate(op.attributes["predicate"].value).name
+        self.values[op.results[0]] = {"slt": a < b, "sgt": a > b, "ne": a != b}[predicate]
+
+    def arith_andi(self, op) -> None:
+        self.values[op.results[0]] = all(self.values[value] for value in op.operands)
 
     def arith_muli(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] * self.values[op.operands[1]]

@@ -104,7 +104,7 @@ class Descending:
         length = b.index(self.vocabulary)
 
         def goes_on(going, more, *_):
-            return b.cmpi("ne", b.op(arith.andi, going, more), t.zero)
+            return t.both(b.cmpi("ne", going, t.zero), b.cmpi("ne", more, t.zero))
 
         def batch(_, __, low, high, column, *state):
             in_run = b.cmpi("slt", column, length, "in_run")

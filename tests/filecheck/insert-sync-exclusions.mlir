@@ -114,3 +114,231 @@ func.func @while_that_runs(%s: f32, %n: index) attributes {ascend.kernel} {
   "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
   return
 }
+
+// -----
+
+// One branch waits for all. The other one yields the number that ends the loop: nothing orders the first instruction of the
+// next iteration after what came before that branch.
+// CHECK-LABEL: func.func @branch_that_ends(
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:         return
+func.func @branch_that_ends(%s: f32, %condition: i1) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %end = scf.while (%going = %c1) : (index) -> index {
+    %goes_on = arith.cmpi ne, %going, %c0 : index
+    scf.condition(%goes_on) %going : index
+  } do {
+  ^bb0(%going: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      scf.yield %c0 : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %c1 : index
+    }
+    scf.yield %next : index
+  }
+  return
+}
+
+// -----
+
+// So with a branch in a branch, and with a condition that asks for more.
+// CHECK-LABEL: func.func @inner_branch_that_ends(
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:         return
+func.func @inner_branch_that_ends(%s: f32, %condition: i1, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %end:2 = scf.while (%i = %c0, %going = %c1) : (index, index) -> (index, index) {
+    %is_inside = arith.cmpi slt, %i, %n : index
+    %is_going = arith.cmpi ne, %going, %c0 : index
+    %goes_on = arith.andi %is_inside, %is_going : i1
+    scf.condition(%goes_on) %i, %going : index, index
+  } do {
+  ^bb0(%i: index, %going: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      %is_last = arith.cmpi sgt, %i, %c1 : index
+      %inner = scf.if %is_last -> index {
+        scf.yield %c0 : index
+      } else {
+        "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+        %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+        scf.yield %c1 : index
+      }
+      scf.yield %inner : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %i : index
+    }
+    %following = arith.addi %i, %c1 : index
+    scf.yield %following, %next : index, index
+  }
+  return
+}
+
+// -----
+
+// Behind the loop the branch that ends it counts.
+// CHECK-LABEL: func.func @after_branch_that_ends(
+// CHECK:         scf.while
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:           scf.yield
+// CHECK:         }
+// CHECK:         "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:    "ascendc.exp"
+func.func @after_branch_that_ends(%s: f32, %condition: i1) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %end = scf.while (%going = %c1) : (index) -> index {
+    %goes_on = arith.cmpi ne, %going, %c0 : index
+    scf.condition(%goes_on) %going : index
+  } do {
+  ^bb0(%going: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      scf.yield %c0 : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %c1 : index
+    }
+    scf.yield %next : index
+  }
+  "ascendc.exp"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  return
+}
+
+// -----
+
+// Another number than the condition asks for does not end the loop.
+// CHECK-LABEL: func.func @branch_that_goes_on(
+// CHECK:         ^bb0
+// CHECK-NEXT:      "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:      "ascendc.duplicate"
+func.func @branch_that_goes_on(%s: f32, %condition: i1) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %end = scf.while (%going = %c1) : (index) -> index {
+    %goes_on = arith.cmpi ne, %going, %c0 : index
+    scf.condition(%goes_on) %going : index
+  } do {
+  ^bb0(%going: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      scf.yield %c1 : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %c0 : index
+    }
+    scf.yield %next : index
+  }
+  return
+}
+
+// -----
+
+// What is behind the branches comes after the one that goes on, too.
+// CHECK-LABEL: func.func @behind_branch_that_goes_on(
+// CHECK:         ^bb0
+// CHECK-NEXT:      "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:      "ascendc.duplicate"
+func.func @behind_branch_that_goes_on(%s: f32, %condition: i1) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %end = scf.while (%going = %c1) : (index) -> index {
+    %goes_on = arith.cmpi ne, %going, %c0 : index
+    scf.condition(%goes_on) %going : index
+  } do {
+  ^bb0(%going: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      scf.yield %c0 : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %c1 : index
+    }
+    "ascendc.exp"(%b, %a) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    scf.yield %next : index
+  }
+  return
+}
+
+// -----
+
+// The branch decides something else that the loop carries.
+// CHECK-LABEL: func.func @branch_that_does_not_decide(
+// CHECK:         ^bb0
+// CHECK-NEXT:      "ascendc.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT:      "ascendc.duplicate"
+func.func @branch_that_does_not_decide(%s: f32, %condition: i1, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  %end:2 = scf.while (%going = %c1, %kept = %c1) : (index, index) -> (index, index) {
+    %goes_on = arith.cmpi ne, %going, %c0 : index
+    scf.condition(%goes_on) %going, %kept : index, index
+  } do {
+  ^bb0(%going: index, %kept: index):
+    "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %next = scf.if %condition -> index {
+      scf.yield %c0 : index
+    } else {
+      "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+      scf.yield %c1 : index
+    }
+    scf.yield %n, %next : index, index
+  }
+  return
+}
+
+// -----
+
+// In the loop around the one that ends, the next iteration comes after the branch.
+// CHECK-LABEL: func.func @branch_that_ends_the_inner_loop(
+// CHECK:         scf.for
+// CHECK:           "ascendc.pipe_barrier"() {pipe = "V"}
+func.func @branch_that_ends_the_inner_loop(%s: f32, %condition: i1, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c = "ascendc.local_tensor"() {name_hint = "c", offset = 512 : i64} : () -> memref<64xf32, "ub">
+  scf.for %i = %c0 to %n step %c1 {
+    %end = scf.while (%going = %c1) : (index) -> index {
+      %goes_on = arith.cmpi ne, %going, %c0 : index
+      scf.condition(%goes_on) %going : index
+    } do {
+    ^bb0(%going: index):
+      "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+      %next = scf.if %condition -> index {
+        scf.yield %c0 : index
+      } else {
+        "ascendc.duplicate"(%c, %s) : (memref<64xf32, "ub">, f32) -> ()
+        %v = "ascendc.get_value"(%c, %c0) : (memref<64xf32, "ub">, index) -> f32
+        scf.yield %c1 : index
+      }
+      scf.yield %next : index
+    }
+  }
+  return
+}

@@ -588,3 +588,38 @@ func.func @strided_noop(%s: f32) attributes {ascend.kernel} {
     : (memref<192xf32, "ub">, memref<256xf32, "ub">) -> ()
   return
 }
+
+// -----
+
+// The flag from the vector unit to the copies out is set before the vector unit has waited for the first half: behind the
+// loop in which the halves take turns it says nothing of that copy either.
+// CHECK-LABEL: func.func @not_known_where_the_flag_is_set(
+// CHECK:         "ascendc.duplicate"
+// CHECK-NEXT:    "ascendc.set_flag"() {event = "V_MTE3"
+// CHECK:         "ascendc.wait_flag"() {event = "V_MTE3"
+// CHECK-NEXT:    "ascendc.copy_out"
+// CHECK:         "ascendc.wait_flag"() {event = "MTE2_MTE3"
+// CHECK:         "ascendc.copy_out"
+func.func @not_known_where_the_flag_is_set(
+  %x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">, %n: index, %s: f32
+) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %e = "ascendc.local_tensor"() {name_hint = "e", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  %d = "ascendc.local_tensor"() {name_hint = "d", offset = 512 : i64} : () -> memref<128xf32, "ub">
+  %first = "ascendc.view"(%d, %c0) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+  "ascendc.copy_in"(%first, %x, %n, %n) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  "ascendc.duplicate"(%b, %s) : (memref<64xf32, "ub">, f32) -> ()
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at = arith.muli %slot, %c64 : index
+    %this = "ascendc.view"(%d, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.exp"(%e, %this) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    scf.yield %other : index
+  }
+  "ascendc.copy_out"(%out, %b, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  "ascendc.copy_out"(%out, %first, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
+  return
+}
