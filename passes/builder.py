@@ -2,7 +2,8 @@
 
 A name rides on the op's location (`loc("mass"("model.py":12:3))`), so that every level can read it back with `name_of`.
 A comment for the emitted text rides on the attribute `ascend.comment` of the op it stands before. A loop that runs at
-least once, whatever its bounds look like, has the attribute `ascend.runs`.
+least once, whatever its bounds look like, has the attribute `ascend.runs`. A constant without a name stands once in a
+function, at its start: of the constants that lowerings ask for nine in ten are there already.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import arith, math, scf, tensor
@@ -28,9 +30,14 @@ def name_of(value: ir.Value) -> str | None:
 
 def named(name: str | None, location: ir.Location) -> ir.Location:
     """`location` under a new name, or under none."""
+    location = _nameless(location)
+    return location if name is None else ir.Location.name(name, location)
+
+
+def _nameless(location: ir.Location) -> ir.Location:
     while location.is_a_name():
         location = location.child_loc
-    return location if name is None else ir.Location.name(name, location)
+    return location
 
 
 def comment(op: ir.Operation | ir.OpView, text: str) -> None:
@@ -52,8 +59,36 @@ def tile_type(length: int, element: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get([length], element)
 
 
+class Constants:
+    """The constants without a name that stand at the start of a function, which others are added to."""
+
+    def __init__(self, entry: ir.Block):
+        self.entry = entry
+        self._last: ir.Operation | None = None
+        self._values: dict[ir.Attribute, ir.Value] = {}
+        for op in entry.operations:
+            if op.operation.name != "arith.constant":
+                break
+            self._last = op.operation
+            if name_of(op.result) is None:
+                self._values[op.value] = op.result
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, attribute: ir.Attribute, location: ir.Location) -> ir.Value:
+        """The value of a typed attribute."""
+        value = self._values.get(attribute)
+        if value is None:
+            at_start = self._last is None
+            point = ir.InsertionPoint.at_block_begin(self.entry) if at_start else ir.InsertionPoint.after(self._last)
+            self._last = arith.ConstantOp(attribute.type, attribute, loc=location, ip=point).operation
+            value = self._values[attribute] = self._last.results[0]
+        return value
+
+
 class Builder:
-    """Creates ops at the current insertion point, under one source location."""
+    """Creates ops of one function at the current insertion point, under one source location."""
 
     def __init__(self, location: ir.Location):
         self.location = location
@@ -61,8 +96,24 @@ class Builder:
         self.i32_type = ir.IntegerType.get_signless(32)
         self.f32_type = ir.F32Type.get()
 
+    @property
+    def location(self) -> ir.Location:
+        return self._location
+
+    @location.setter
+    def location(self, location: ir.Location) -> None:
+        self._location, self._nameless = location, _nameless(location)
+
     def loc(self, name: str | None = None) -> ir.Location:
-        return named(name, self.location)
+        return self._nameless if name is None else ir.Location.name(name, self._nameless)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Those of the function that is built."""
+        block = ir.InsertionPoint.current.block
+        while block.owner.operation.name != "func.func":
+            block = block.owner.operation.block
+        return Constants(block)
 
     @contextmanager
     def at(self, location: ir.Location) -> Iterator[None]:
@@ -80,13 +131,22 @@ class Builder:
     # -- scalars ------------------------------------------------------------------------------------------------
 
     def index(self, value: int, name: str | None = None) -> ir.Value:
-        return arith.constant(self.index_type, value, loc=self.loc(name))
+        if name is not None:
+            return arith.constant(self.index_type, value, loc=self.loc(name))
+        return self.constant(self.index_type, value)
 
     def i32(self, value: int) -> ir.Value:
-        return arith.constant(self.i32_type, value, loc=self.loc())
+        return self.constant(self.i32_type, value)
 
     def f32(self, value: float) -> ir.Value:
-        return arith.constant(self.f32_type, float(value), loc=self.loc())
+        return self.constant(self.f32_type, value)
+
+    def constant(self, type_: ir.Type, value: float | ir.Attribute) -> ir.Value:
+        """A number of a type, at the function's start; `value` may be a typed attribute."""
+        if not isinstance(value, ir.Attribute):
+            is_float = isinstance(type_, ir.FloatType)
+            value = ir.FloatAttr.get(type_, value) if is_float else ir.IntegerAttr.get(type_, int(value))
+        return self.constants.get(value, self._nameless)
 
     def op(self, function: Callable, *operands, name: str | None = None, **kwargs) -> ir.Value:
         """An upstream op by its builder function: `b.op(arith.addf, x, y, name="sum")`."""
@@ -120,11 +180,14 @@ class Builder:
     @contextmanager
     def stage(self, about: str) -> Iterator[None]:
         """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it."""
-        point = ir.InsertionPoint.current
+        point, constants = ir.InsertionPoint.current, len(self.constants)
         ops = point.block.operations
         start = len(ops) - (point.ref_operation is not None)
         yield
-        first = next((op for op in list(ops)[start:] if op.operation.name not in _SILENT), None)
+        if point.block == self.constants.entry:
+            start += len(self.constants) - constants
+        inside = (ops[i] for i in range(start, len(ops)))
+        first = next((op for op in inside if op.operation.name not in _SILENT), None)
         if first is not None and COMMENT not in first.operation.attributes:
             comment(first, about)
 

@@ -82,13 +82,14 @@ class PipelineLoads:
             attributes = kernel.operation.attributes
             if KERNEL not in attributes or SINGLE_BUFFERS in attributes:
                 continue
-            done = [self.pipeline(loop, model, remarks) for loop in _loops(kernel.operation)]
+            b = Builder(kernel.location)
+            done = [self.pipeline(loop, model, b, remarks) for loop in _loops(kernel.operation)]
             candidates = [ahead for ahead in done if ahead is not None]
             if candidates:
                 kind = "passed" if any(candidates) else "missed"
                 remarks.add(kernel.operation, kind, f"loops that load an iteration ahead: {sum(candidates)} of {len(candidates)}")
 
-    def pipeline(self, loop: ir.Operation, model: _Model, remarks) -> bool | None:
+    def pipeline(self, loop: ir.Operation, model: _Model, b: Builder, remarks) -> bool | None:
         """Whether the loop now loads ahead; None if it has nothing to load that way."""
         loads = _movable(loop)
         if not loads or _trips(loop) <= 1 or not turns(loop):
@@ -104,7 +105,7 @@ class PipelineLoads:
         remarks.add(loop, "passed", f"{what}: loaded an iteration ahead", detail=True)
         model.known.pop(loop, None)
         with loop.location, ir.InsertionPoint(loop):
-            _rewrite(loop, loads)
+            _rewrite(b, loop, loads)
         return True
 
 
@@ -235,19 +236,20 @@ def _trips(loop: ir.Operation) -> float:
 # -- the rewrite ------------------------------------------------------------------------------------------------------
 
 
-def _rewrite(loop: ir.Operation, loads: list[ir.Operation]) -> None:
+def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
     """Builds the loop anew before the old one; the insertion point is there."""
     first, last, step, *initial = loop.operands
     old = loop.regions[0].blocks[0]
     slices = [_slice(load, loop) for load in loads]
-    b = Builder(loop.location)
+    b.location = loop.location
     induction = old.arguments[0]
 
     before = _before(loop)
     runs = None if _runs(loop) else b.cmpi("slt", first, last, "any")
     ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
     if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
-        for op in _before(loop)[len(before) :]:
+        known = set(before)
+        for op in [op for op in _before(loop) if op not in known]:
             _move_up(op)
     new = scf.ForOp(first, last, step, [*initial, *ahead], loc=loop.location)
     for name in loop.attributes:
@@ -290,7 +292,7 @@ def _move_up(op: ir.Operation) -> None:
     earlier = _before(op)
     for other in reversed(earlier):
         stays = other.name in (*_LOADS, *_STORES) or other.name == "tile.sync_all" or len(other.regions)
-        if other in needed or (stays and op.name in _LOADS):
+        if other in needed or stays:
             op.move_after(other)
             return
     if earlier:

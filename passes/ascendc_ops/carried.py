@@ -19,7 +19,7 @@ from mlir import ir
 from mlir.dialects import scf
 
 from ..accesses import root_of
-from ..builder import COMMENT, RUNS, Builder, name_of
+from ..builder import COMMENT, RUNS, name_of
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -156,7 +156,7 @@ def _carried_buffers(low: Lowering, op: ir.Operation, initial: list[ir.Value], n
 
 
 def _for(low: Lowering, op: ir.Operation) -> None:
-    low.b = Builder(op.location)
+    low.b.location = op.location
     first, last, step, *initial = op.operands
     old = op.regions[0].blocks[0]
     arguments = [a for a in old.arguments if is_tile(a)]
@@ -171,7 +171,7 @@ def _for(low: Lowering, op: ir.Operation) -> None:
 
 
 def _while(low: Lowering, op: ir.Operation) -> None:
-    low.b = Builder(op.location)
+    low.b.location = op.location
     before, after = (region.blocks[0] for region in op.regions)
     condition = before.operations[len(before.operations) - 1].operation
     if list(condition.operands)[1:] != list(before.arguments):
@@ -192,7 +192,7 @@ def _while(low: Lowering, op: ir.Operation) -> None:
 
 
 def _if(low: Lowering, op: ir.Operation) -> None:
-    low.b = Builder(op.location)
+    low.b.location = op.location
     blocks = [region.blocks[0] for region in op.regions]
     names = (op.location.name_str if op.location.is_a_name() else "").split(",")
     names += [""] * (len(op.results) - len(names))
@@ -249,7 +249,7 @@ def _body(low: Lowering, block: ir.Block, end: ir.Operation, targets: list[tuple
         low.buffers[value] = buffer
 
     def finish() -> None:
-        low.b = Builder(end.location)
+        low.b.location = end.location
         with ir.InsertionPoint(end):
             # Not those from before: a loop that loads ahead has been rewritten.
             tiles = [value for value in end.operands if is_tile(value)]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith
 
 from jascend.dialect.ascendc import element_bytes_of
 from jascend.dialect.elements import type_name
@@ -110,7 +109,7 @@ def _filled_up(low: Lowering, x: ir.Value, count: int) -> ir.Value:
         return x
     element = element_of(x)
     filled = low.buffer(count, element, "filled_up")
-    zero = arith.constant(element, _attribute(element, 0.0), loc=low.b.loc())
+    zero = low.b.constant(element, 0)
     low.emit("Duplicate", filled, zero)
     start = low.view(filled, 0, length_of(x))
     if type_name(element) == "bf16":
@@ -264,16 +263,12 @@ def _pattern(low: Lowering, op: ir.Operation, count: int, word: int) -> ir.Value
     return words
 
 
-def _attribute(element: ir.Type, value: float) -> ir.Attribute:
-    return ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, int(value))
-
-
 @lowers("tile.spread")
 def spread(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     dst, element = low.result(op), element_of(view.x)
     if view.width > view.group:
-        low.emit("Duplicate", dst, arith.constant(element, _attribute(element, view.fill), loc=low.b.loc()))
+        low.emit("Duplicate", dst, low.b.constant(element, view.fill))
     groups = length_of(view.x) // view.group
     _copy_groups(low, dst, low.of(view.x), groups, view.group, 0, view.width - view.group)
 

@@ -52,7 +52,7 @@ class Lowering:
         self.facts: dict[tuple[str, ...], ir.Value] = {}  # of the launch, in the order in which the kernel reads them
 
     def function(self, kernel: ir.OpView) -> None:
-        self.kernel = kernel.operation
+        self.kernel, self.b = kernel.operation, Builder(kernel.location)
         self.block(kernel.regions[0].blocks[0])
 
     def block(
@@ -86,7 +86,7 @@ class Lowering:
             return
         if not op.name.startswith(("tile.", "memref.dim")) and not any(map(is_tile, op.results)):
             return
-        self.b = Builder(op.location)
+        self.b.location = op.location
         self.made = []
         if op.name not in LOWERINGS:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")

@@ -59,11 +59,7 @@ def _fill(low: Lowering, dst: ir.Value, element: ir.Type, pad: float) -> None:
     if type_name(element) == "i8":  # bytes are filled four at a time
         dst, element = low.view(dst, 0, buffer_bytes(dst) // 4, low.b.i32_type), low.b.i32_type
         pad = int.from_bytes(bytes([int(pad) & 0xFF]) * 4, "little", signed=True)
-    low.emit("Duplicate", dst, arith.constant(element, _attribute(element, pad), loc=low.b.loc()))
-
-
-def _attribute(element: ir.Type, value: float) -> ir.Attribute:
-    return ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, int(value))
+    low.emit("Duplicate", dst, low.b.constant(element, pad))
 
 
 @lowers("tile.store")

@@ -78,8 +78,7 @@ def compress(low: Lowering, op: ir.Operation) -> None:
     result = low.result(op)
     if op.opview.readable:
         element = element_of(result)
-        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-        low.emit("Duplicate", result, arith.constant(element, zero, loc=low.b.loc()))
+        low.emit("Duplicate", result, low.b.constant(element, 0))
     packed = low.emit("GatherMask", result, low.of(x), low.of(mask), results=[low.b.index_type])
     op.results[1].replace_all_uses_with(packed.kept)
 

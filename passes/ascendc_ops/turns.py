@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from ..builder import Builder
 if TYPE_CHECKING:
     from .lowering import Lowering
 
@@ -56,7 +55,8 @@ def take_turns(low: Lowering, loop: ir.Operation, positions: list[int]) -> ir.Op
     old = loop.regions[0].blocks[0]
     first, last, step, *initial = loop.operands
     kept = [i for i in range(len(initial)) if i not in positions]
-    b = low.b = Builder(loop.location)
+    b = low.b
+    b.location = loop.location
     zero, one = b.index(0), b.index(1)
     new = scf.ForOp(first, last, step, [*(initial[i] for i in kept), zero], loc=loop.location)
     for name in loop.attributes:

@@ -51,7 +51,7 @@ def constant(low: Lowering, op: ir.Operation) -> None:
     value = op.attributes["value"]
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         low.refuse(op, "a constant tile has one value for all elements")
-    _splat(low, op, arith.constant(element_of(op.results[0]), value.get_splat_value(), loc=low.b.loc()))
+    _splat(low, op, low.b.constant(element_of(op.results[0]), value.get_splat_value()))
 
 
 @lowers("tensor.empty")
@@ -147,8 +147,8 @@ def binary(low: Lowering, op: ir.Operation) -> None:
         return
     scalar = low.splats[b]
     if api == "Sub":
-        zero = ir.IntegerAttr.get(element, 0) if isinstance(element, ir.IntegerType) else None
-        scalar = low.b.op(arith.subi, arith.constant(element, zero), scalar) if zero else low.b.op(arith.negf, scalar)
+        is_integer = isinstance(element, ir.IntegerType)
+        scalar = low.b.op(arith.subi, low.b.constant(element, 0), scalar) if is_integer else low.b.op(arith.negf, scalar)
         api = "Add"
     low.emit(_WITH_SCALAR[api], low.result(op), low.of(a), scalar)
 
@@ -236,7 +236,7 @@ def write_ramp(low: Lowering, dst: ir.Value) -> None:
     low.emit("CreateVecIndex", low.view(dst, 0, done))
     while done < length:
         step = min(done, length - done)
-        by = arith.constant(element, float(done) if isinstance(element, ir.FloatType) else done, loc=low.b.loc())
+        by = low.b.constant(element, done)
         low.emit("Adds", low.view(dst, done, step), low.view(dst, 0, step), by)
         done += step
 

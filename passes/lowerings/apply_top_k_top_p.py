@@ -494,4 +494,4 @@ class Filter:
         b.build(TILE.classes["Store"], kept, self.out, offset, chunk.count, once=True)  # each chunk goes one way only
 
     def _number(self, value: float) -> ir.Value:
-        return arith.constant(self.dtype, ir.FloatAttr.get(self.dtype, value), loc=self.b.loc())
+        return self.b.constant(self.dtype, value)

@@ -189,7 +189,7 @@ def float_of_int(b: Builder, x: ir.Value, name: str | None) -> ir.Value:
 
 
 def _opposite(b: Builder, mask: ir.Value, name: str) -> ir.Value:
-    true = arith.constant(ir.IntegerType.get_signless(1), True, loc=b.loc())
+    true = b.constant(ir.IntegerType.get_signless(1), True)
     return b.op(arith.xori, mask, b.splat(true, _lanes(mask)), name=name)
 
 

@@ -68,7 +68,7 @@ def divide(b: Builder, x: ir.Value, y: ir.Value) -> Divided:
 
 
 def _opposite(b: Builder, mask: ir.Value) -> ir.Value:
-    true = arith.constant(ir.IntegerType.get_signless(1), True, loc=b.loc())
+    true = b.constant(ir.IntegerType.get_signless(1), True)
     return b.op(arith.xori, mask, b.splat(true, ir.RankedTensorType(mask.type).get_dim_size(0)))
 
 

@@ -128,9 +128,8 @@ class Collector:
         b, f32 = self.b, self.b.f32_type
         types = (f32, f32) if chunks.has_places else (chunks.dtype if chunks.is_load else f32, self.lane.type.element_type)
         return [
-            (name, b.splat(arith.constant(element, zero, loc=b.loc()), chunks.chunk, name))
+            (name, b.splat(b.constant(element, 0), chunks.chunk, name))
             for name, element in zip(("packed", "packed_lanes"), types)
-            for zero in [0.0 if isinstance(element, ir.FloatType) else 0]
         ]
 
     def packed(self, chunk: Chunk, mask: ir.Value, alone: bool | None) -> tuple[ir.Value, ir.Value, ir.Value]:

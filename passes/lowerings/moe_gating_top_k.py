@@ -200,7 +200,7 @@ class Gating:
             # The bits of numbers, which arithmetic leaves alone.
             self.lanes = b.op(arith.addi, self.lanes, b.splat(b.i32(_TWO), s.lanes), name="lanes")
             self.group_constants()
-        self.producers.early = self.t.zero.owner  # beside the work before
+        self.producers.early = self.batch_rows.owner  # beside the work before
         self.bias = self.other_bias = None
         if op.bias is not None or s.has_padding or self.masked:
             self.bias = self.per_expert(op.bias, "bias")

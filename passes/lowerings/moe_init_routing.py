@@ -505,9 +505,8 @@ class Routing:
     def zero_tile(self, rows: Rows) -> tuple[ir.Value, ir.Value, int]:
         """Zeros for rows that no pair has; where they go; elements of such a row."""
         b, element = self.b, rows.element
-        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
         lanes = up(min(rows.length * self.shape.capacity, _ZEROS * 8 // element_bits(element)), 64)
-        return b.splat(arith.constant(element, zero, loc=b.loc()), lanes, "zeros"), rows.memory, rows.length
+        return b.splat(b.constant(element, 0), lanes, "zeros"), rows.memory, rows.length
 
     def zero_rows(self, step: ir.Value, count: ir.Value) -> None:
         """Zeros in the rows that an expert has more than pairs; the experts of a step are shared among the cores."""

@@ -30,7 +30,7 @@ class Ops:
     # -- scalars ------------------------------------------------------------------------------------------------
 
     def truth(self, value: bool) -> ir.Value:
-        return arith.constant(ir.IntegerType.get_signless(1), value, loc=self.b.loc())
+        return self.b.constant(ir.IntegerType.get_signless(1), value)
 
     def both(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
         return self.b.op(arith.andi, a, b, name=name)

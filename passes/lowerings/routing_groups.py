@@ -146,7 +146,7 @@ class Scaled(_Groups):
         self.exponent = b.splat(b.i32(_EXPONENT), self.count, "exponent_bits")
         if self.is_bf16:
             i16 = ir.IntegerType.get_signless(16)
-            magnitude = arith.constant(i16, 0x7FFF, loc=b.loc())
+            magnitude = b.constant(i16, 0x7FFF)
             self.magnitude = b.splat(magnitude, self.lanes, "magnitude_bits")
             self.sign = b.splat(b.i32(_SIGN), self.lanes, "sign_bit")
         # Codes of E8M0 are filled up to an even number with a group that is not there.
