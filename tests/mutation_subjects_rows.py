@@ -73,8 +73,12 @@ def softmax_of_short_rows(target):
 
 @subject(targets=BOTH)
 def softmax_of_long_rows(target):
+    """What counts is the last element, or one of the first; or all are large."""
     call = {"x": normal(5, 20001), "allowed": normal(5, 20001) > -1}
-    call["x"][:, -1], call["allowed"][:, -1] = 9, True  # the last counts
+    columns = [-1, -1, 0, 700, 16390]
+    call["x"][range(5), columns], call["allowed"][range(5), columns] = 9, True
+    call["x"][3:] -= 20
+    call["x"][-1] += 30000
     return mutations.of_program(softmax, call, cores=(1, 3), target=target)
 
 

@@ -1,7 +1,7 @@
 """Breaks a generated kernel in one place at a time, all places in one build.
 
-The text gets a switch: a field `mutant` of the tiling data chooses which fault is in force, so one compilation serves
-hundreds of mutants. Number 0 is the kernel itself.
+The text gets a switch: a field `mutant` of the tiling data, which the kernel puts into a variable that every function of it
+sees, chooses which fault is in force, so one compilation serves hundreds of mutants. Number 0 is the kernel itself.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from jascend.backends.ascend.plan import Launch as PlannedLaunch
 
 _BLOCK = 32  # bytes
 DELETIONS = ("flag", "barrier", "sync-all")
+VARIATIONS = ("set", "wait", "direction", "barrier-pipe")  # half a deletion, or something else that orders nothing
 
 
 @dataclass(frozen=True)
@@ -157,21 +158,32 @@ class _Instrument:
     """Puts switches into a kernel's text."""
 
     def __init__(self, lines: list[str]):
-        self.lines = list(lines)
+        self.source, self.lines = lines, list(lines)
         self.mutants: list[Mutant] = []
         text = "\n".join(lines)
         self.constants = {name: int(n) for name, n in re.findall(r"constexpr uint32_t (\w+) = (\d+);", text)}
         declared = re.findall(r"LocalTensor<\w+> (\w+)\(TPosition::VECCALC, \d+, (\w+)\);", text)
         self.lengths = {name: self.number(length) for name, length in declared}
-        self.flags(lines)
+        self.flags()
         for i, line in enumerate(lines):
             text = line.strip()
             if text in ("PipeBarrier<PIPE_V>();", "PipeBarrier<PIPE_MTE2>();", "PipeBarrier<PIPE_MTE3>();"):
+                other = "PIPE_MTE2" if "PIPE_V" in text else "PIPE_V"
+                self.instead("barrier-pipe", f"PipeBarrier<{other}>();", i)
                 self.without("barrier", i)
             elif text == "SyncAll();":
                 self.without("sync-all", i)
-        self.buffers(lines)
-        self.copies(lines)
+        self.buffers()
+        self.copies()
+        self.switch()
+
+    def switch(self) -> None:
+        """Declares the switch and sets it where the kernel begins."""
+        first = next(i for i, line in enumerate(self.lines) if line.startswith("using namespace"))
+        begin = next(i for i, line in enumerate(self.lines) if "GET_TILING_DATA_WITH_STRUCT" in line)
+        # All on the lines that there are: places in the text keep their numbers.
+        self.lines[begin] += " mutant = tilingData.mutant;"
+        self.lines[first] += " static uint32_t mutant;"
 
     def number(self, text: str) -> int | None:
         """The value of a constant in the text."""
@@ -180,18 +192,24 @@ class _Instrument:
     def add(self, kind: str, text: str, *lines: int) -> str:
         """A new mutant; returns the condition under which its fault is in force."""
         self.mutants.append(Mutant(len(self.mutants) + 1, kind, text, frozenset(i + 1 for i in lines)))
-        return f"tilingData.mutant == {len(self.mutants)}"
+        return f"mutant == {len(self.mutants)}"
 
     def without(self, kind: str, *numbers: int) -> None:
-        following = self.lines[numbers[0] + 1].strip()
-        text = f"line {numbers[0] + 1}, {self.lines[numbers[0]].strip()}, before {following}"
+        statement, following = (self.source[numbers[0] + after].strip() for after in (0, 1))
+        text = f"line {numbers[0] + 1}, {statement}, before {following}"
         condition = self.add(kind, text, *numbers)
         for i in numbers:
             self.lines[i] = f"if (!({condition})) {self.lines[i].strip()}"
 
-    def flags(self, lines: list[str]) -> None:
+    def instead(self, kind: str, statement: str, i: int, condition: str = "") -> str:
+        """Another statement in place of one; returns the condition."""
+        condition = condition or self.add(kind, f"line {i + 1}, {self.source[i].strip()}: {statement}", i)
+        self.lines[i] = f"if ({condition}) {statement} else {self.lines[i].strip()}"
+        return condition
+
+    def flags(self) -> None:
         events = {}
-        for i, line in enumerate(lines):
+        for i, line in enumerate(self.source):
             found = re.fullmatch(r"(\s*)(Set|Wait)Flag<HardEvent::(\w+)>\((EVENT_ID\d)\);", line)
             if found:
                 events[i] = len(found[1]), found[2], found[3], found[4]
@@ -206,15 +224,22 @@ class _Instrument:
                 group.append(next(j for j, d, w, *_ in later if w == "Set" and d == inner))
                 group.append(next(j for j, d, w, *_ in later if w == "Wait" and d == depth))
             taken |= set(group)
-            condition = self.add("event-id", f"line {i + 1}, {lines[i].strip()}: another id", *group)
+            condition = self.add("event-id", f"line {i + 1}, {self.source[i].strip()}: another id", *group)
             wrong = "EVENT_ID5" if event[1] != "EVENT_ID5" else "EVENT_ID4"
             self.lines[i] = self.lines[i].replace(event[1], f"({condition} ? {wrong} : {event[1]})")
+            source, target = event[0].split("_")
+            condition = self.add("direction", f"line {i + 1}, {self.source[i].strip()}: the other way", *group)
+            for j in group:
+                self.instead("", self.source[j].strip().replace(event[0], f"{target}_{source}"), j, condition)
+            # Of a primed pair, those in the loop.
+            self.without("set", group[2] if len(group) > 2 else group[0])
+            self.without("wait", group[1])
             self.without("flag", *group)
 
-    def buffers(self, lines: list[str]) -> None:
+    def buffers(self) -> None:
         pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)\(TPosition::VECCALC, )(\d+)(, (\w+)\);)")
-        found = [(i, match) for i, line in enumerate(lines) if (match := pattern.fullmatch(line))]
-        across = _lives_across(lines, [match[2] for _, match in found])
+        found = [(i, match) for i, line in enumerate(self.source) if (match := pattern.fullmatch(line))]
+        across = _lives_across(self.source, [match[2] for _, match in found])
         addresses = {match[2]: match[3] for _, match in found}
         for i, match in found:
             address = match[3]
@@ -228,9 +253,9 @@ class _Instrument:
                 address = f"({overlapping} ? {addresses[other]} : {address})"
             self.lines[i] = f"{match[1]}{address}{match[4]}"
 
-    def copies(self, lines: list[str]) -> None:
+    def copies(self) -> None:
         element = {"float": 4, "int32_t": 4, "bfloat16_t": 2, "half": 2, "uint16_t": 2}
-        memories = re.findall(r"GlobalTensor<(\w+)> (\w+);", "\n".join(lines))
+        memories = re.findall(r"GlobalTensor<(\w+)> (\w+);", "\n".join(self.source))
         types = {name: element.get(kind, 1) for kind, name in memories}
         i = 0
         while i < len(self.lines):
@@ -258,6 +283,9 @@ class _Instrument:
         surplus = block if count is None or length is None else max(length - count, 0) + block
         more = self.add("length", f"line {line + 1}, {statement}: {surplus} elements more")
         arguments[2] += f" + ({more} ? {surplus} : 0)"
+        if call.strip() == "CopyOut":
+            more = self.add("count", f"line {line + 1}, {statement}: one element more")
+            arguments[2] += f" + ({more} ? 1 : 0)"
         return f"{call}({', '.join(arguments)});"
 
 

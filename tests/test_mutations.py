@@ -17,23 +17,32 @@ import pytest
 SUBJECTS = mutation_subjects.SUBJECTS
 SHORT = ("filter_by_p", "gating_by_softmax", "meeting")  # for `make test`
 
-# Why faults of data need not show: what the mutant is called, and the reason.
-UNSEEN = {
-    r"count: .*tablesLocal, countsGm": "the last lanes of a table of counts are no experts",
-    r"length: .*(ids|ranks)Local2?\b.*expertIdxGm|length: .*ranksGm": "lanes behind the pairs of a block are in no unit",
-    r"length: .*qLocal\d?, qGm": "scores of lanes behind the survivors are masked",
-    r"length: .*xLocal\[otherSlot \* 64\], xGm": "what is loaded behind half of a row is stored nowhere",
-    r"length: .*valuesLocal2, valuesGm": "lanes behind the piece of a sorted row that is searched are masked",
-    r"count: .*valuesLocal4, valuesGm\[valuesOffset2\]": "the greatest element stays, whether the search gets to it or not",
-    r"overlap: restLocal where powersLocal": "the logarithm alone, which is less exact, chooses the same token",
-    r"overlap: startsLocal where filledUpLocal": "the one row of a batch starts at 0, and it is filled up with 0",
-    r"overlap: laneNumberLocal where indicesLocal": "the first core, which has codes of all tokens, copies those of others too",
-    r"overlap: logitsLocal\d? where partialMaximaLocal": "the mass of a row does not change which score is the largest",
-}
+# Why faults of data need not show: the subject, what the mutant is called, and the reason.
+UNSEEN = [
+    (r"routing_.*codes|gating_and_routing_of_(many|a_range)", r"count: .*tablesLocal, countsGm",
+     "the last lanes of a table of counts are no experts"),
+    (r"routing_", r"length: .*(ids|ranks)Local2?\b.*expertIdxGm|length: .*ranksGm",
+     "lanes behind the pairs of a block are in no unit"),
+    (r"filter_sample|sampler", r"length: .*qLocal\d?, qGm", "scores of lanes behind the survivors are masked"),
+    (r"rotary_embedding", r"length: .*xLocal\[otherSlot \* 64\], xGm", "what is loaded behind half of a row is stored nowhere"),
+    (r"norm_of_rows_on_950", r"overlap: rampLocal where weightLocal", "what is summed of lanes behind a row is 0 already"),
+    (r"filter_of_sorted", r"length: .*valuesLocal2, valuesGm",
+     "lanes behind the piece of a sorted row that is searched are masked"),
+    (r"filter_of_sorted", r"count: .*valuesLocal4, valuesGm\[valuesOffset2\]",
+     "the greatest element stays, whether the search gets to it or not"),
+    (r"filter_sample", r"overlap: restLocal where powersLocal",
+     "the logarithm alone, which is less exact, chooses the same token"),
+    (r"gating_(by_table|and_routing_of_many)_on_950", r"overlap: startsLocal where filledUpLocal",
+     "the one row of a batch starts at 0, and it is filled up with 0"),
+    (r"gating_and_routing_of_few", r"overlap: laneNumberLocal where indicesLocal",
+     "the first core, which has codes of all tokens, copies those of others too"),
+    (r"filter_sample|sampler", r"overlap: logitsLocal\d? where partialMaximaLocal",
+     "the mass of a row does not change which score is the largest"),
+]  # fmt: skip
 
 
-def is_explained(mutant):
-    return any(re.match(pattern, str(mutant)) for pattern in UNSEEN)
+def is_explained(name, mutant):
+    return any(re.match(subject, name) and re.match(fault, str(mutant)) for subject, fault, _ in UNSEEN)
 
 
 @functools.cache
@@ -66,7 +75,10 @@ def test_the_kernel_itself_is_sound(name, directory):
     assert at_end.strip() == "PipeBarrier<PIPE_ALL>();"
 
 
-@pytest.mark.parametrize("kind", ["flag", "barrier", "event-id", "address", "count", "length", "overlap"])
+KINDS = ["flag", "barrier", *mutations.VARIATIONS, "event-id", "address", "count", "length", "overlap"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_some_faults_of_every_kind_are_found(kind, directory):
     """Spread over a kernel; the long tests try all, of all kernels."""
     lab = laboratory("filter_by_p", directory)
@@ -94,5 +106,7 @@ def test_every_missing_synchronisation_is_found(name, directory):
 def test_every_other_fault_is_found_or_explained(name, directory):
     lab = laboratory(name, directory)
     others = [mutant for mutant in lab.mutants if mutant.kind not in mutations.DELETIONS]
-    left = [str(mutant) for mutant in unnoticed(lab, others) if not is_explained(mutant)]
+    varied = [mutant for mutant in others if mutant.kind in mutations.VARIATIONS]
+    others = [mutant for mutant in others if mutant not in varied] + varied[:: max(1, len(varied) // 80)]
+    left = [str(mutant) for mutant in unnoticed(lab, others) if not is_explained(name, mutant)]
     assert not left, "\n".join(left)
