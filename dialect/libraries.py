@@ -130,7 +130,7 @@ def _index_select(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
 def _position(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]:
     def rule(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
         (x,) = operands
-        _check(x.dtype in FLOATS, f"{name} is called for floats, got {x}")
+        _check(x.dtype in (*FLOATS, "int32"), f"{name} is called for floats and int32, got {x}")
         (dim,) = _one_dim(name, dims, x)
         return Shaped((*x.shape[:dim], *x.shape[dim + 1 :]), "int32")
 
@@ -183,6 +183,13 @@ def _cat(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     return first._replace(shape=(*first.shape[:dim], total, *first.shape[dim + 1 :]))
 
 
+def _remainder(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
+    x, y = operands
+    _check(x.dtype in FLOATS, f"aclnnFmodTensor is called for floats, got {x}")
+    _check(x == y, f"aclnnFmodTensor is called for two tensors of one shape and dtype, got {_show(operands)}")
+    return x
+
+
 def _slice(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     (x,) = operands
     name = "aclnnSliceV2"
@@ -223,13 +230,11 @@ def _index_copy(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
 
 def _quant_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     a, b, scale = operands
-    name = "aclnnQuantMatmulV4"
+    name = "aclnnQuantMatmulV5"
     ranks = 2 <= len(a.shape) == len(b.shape) <= 6 and all(map(same_size, a.shape[:-2], b.shape[:-2]))
     _check(ranks, f"{name} is called for matrices, or batches of them of one size, got {_show(operands)}")
     _check(a.dtype == b.dtype == "int8", f"{name} is called for int8, got {_show(operands)}")
     _check(same_size(a.shape[-1], b.shape[-2]), f"{name} takes matrices that fit each other, got {_show(operands)}")
-    narrow = all(not isinstance(x.shape[-1], int) or x.shape[-1] <= 65535 for x in (a, b))
-    _check(narrow, f"{name} takes rows of at most 65535 elements, got {_show(operands)}")
     _check(scale == Shaped((1,), "float32"), f"{name} is called with one float32 as scale, got {scale}")
     return Shaped((*a.shape[:-1], b.shape[-1]), "int32")
 
@@ -319,6 +324,11 @@ LIBRARY: dict[str, LibraryOperator] = {
             "aclnn_prod.h", f"{_PAGES}/ops-math/aclnnProdDim.md", 1, _product_along, ("x0", "dim", "false", "dtype", "out"),
         ),
         LibraryOperator(
+            "aclnnFmodTensor", "What is left of a division that is rounded towards 0.",
+            "aclnn_fmod_tensor.h", f"{_PAGES}/ops-math/aclnnFmodTensor&aclnnInplaceFmodTensor.md", 2, _remainder,
+            ("x0", "x1", "out"),
+        ),
+        LibraryOperator(
             "aclnnFlip", "Some of the dimensions from end to start.",
             "aclnn_flip.h", f"{_PAGES}/ops-nn/aclnnFlip.md", 1, _flip, ("x0", "dims", "out"),
         ),
@@ -340,9 +350,9 @@ LIBRARY: dict[str, LibraryOperator] = {
             ("x0", "dim", "x1", "x2", "out"),
         ),
         LibraryOperator(
-            "aclnnQuantMatmulV4", "The product of two matrices of int8, exact.",
-            "aclnn_quant_matmul_v4.h", f"{_PAGES}/ops-nn/aclnnQuantMatmulV4.md", 3, _quant_matmul,
-            ("x0", "x1", "x2", "nullptr", "nullptr", "nullptr", "false", "false", "out"), flops=_multiply_adds,
+            "aclnnQuantMatmulV5", "The product of two matrices of int8, exact: to int32 the scale is of no account.",
+            "aclnn_quant_matmul_v5.h", f"{_PAGES}/ops-nn/aclnnQuantMatmulV5.md", 3, _quant_matmul,
+            ("x0", "x1", "nullptr", "x2", *["nullptr"] * 5, "false", "false", "0", "out"), flops=_multiply_adds, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnPermute", "The dimensions in another order.",

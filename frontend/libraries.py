@@ -20,6 +20,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from jascend.dialect.libraries import LIBRARY, library_call
 from jascend.dialect.rules import Shaped
+from jascend.passes.lowerings.access import TAKEN_APART
 from jascend.platform import PLATFORM, ascend_op, product, refused_op
 
 
@@ -55,38 +56,32 @@ def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[
     return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed))
 
 
+_TURNED = 256  # elements by turns: of fewer, a kernel writes one after the other
+
+
 # -- what primitives become -------------------------------------------------------------------------------------------
 
 
 def _dot_general(a, b, *, dimension_numbers, preferred_element_type, **_):
     (a_contracted, b_contracted), (a_batch, b_batch) = dimension_numbers
     dtype = jnp.dtype(preferred_element_type or jnp.result_type(a, b))
-    if a.dtype == b.dtype == jnp.int8 and dtype == jnp.int32:
-        return _product_of_bytes(a, b, dimension_numbers)
-    if a.dtype != b.dtype or not jnp.issubdtype(a.dtype, jnp.floating):
+    of_bytes = a.dtype == b.dtype == jnp.int8 and dtype == jnp.int32
+    if not of_bytes and (a.dtype != b.dtype or not jnp.issubdtype(a.dtype, jnp.floating)):
         raise NoLibraryOperator(f"a product of {a.dtype} and {b.dtype}; aclnnMatmul takes floats of one dtype")
-    if dtype != a.dtype:  # more exact than its operands: they are widened first
+    if dtype != a.dtype and not of_bytes:  # more exact than its operands: they are widened first
         if dtype != jnp.float32:
             raise NoLibraryOperator(f"a product of {a.dtype} as {dtype}")
         a, b = a.astype(dtype), b.astype(dtype)
     a, a_turned, batch, a_free = _as_matrix(a, a_batch, a_contracted, first=False)
     b, b_turned, _, b_free = _as_matrix(b, b_batch, b_contracted, first=True)
-    transposed = (int(a_turned), int(b_turned))
-    transposed = transposed if any(transposed) else ()
-    if batch:
-        out = call("aclnnBatchMatMul", a, b, transposed=transposed)
+    operands = [a, b] if batch else [a[0], b[0]]
+    transposed = [int(a_turned), int(b_turned)]
+    if of_bytes:
+        callee, operands, transposed = "aclnnQuantMatmulV5", [*operands, jnp.ones(1)], [*transposed, 0]
     else:
-        out = call("aclnnMatmul", a[0], b[0], transposed=transposed)
+        callee = "aclnnBatchMatMul" if batch else "aclnnMatmul"
+    out = call(callee, *operands, transposed=transposed if any(transposed) else ())
     return out.reshape(*batch, *a_free, *b_free)
-
-
-def _product_of_bytes(a, b, dimension_numbers):
-    (a_contracted, b_contracted), (a_batch, b_batch) = dimension_numbers
-    a, a_turned, batch, a_free = _as_matrix(a, a_batch, a_contracted, first=False)
-    b, b_turned, _, b_free = _as_matrix(b, b_batch, b_contracted, first=True)
-    a, b = (jnp.swapaxes(x, 1, 2) if turned else x for x, turned in ((a, a_turned), (b, b_turned)))
-    a, b = (a, b) if batch else (a[0], b[0])
-    return call("aclnnQuantMatmulV4", a, b, jnp.ones(1)).reshape(*batch, *a_free, *b_free)
 
 
 def _as_matrix(x, batch: Sequence[int], contracted: Sequence[int], first: bool):
@@ -130,7 +125,7 @@ def _position(callee: str):
     def function(x, *, axes, index_dtype):
         if jnp.dtype(index_dtype) != jnp.int32 or len(axes) != 1:
             raise NoLibraryOperator(f"a position in {len(axes)} dimensions as {jnp.dtype(index_dtype)}")
-        return call(callee, x, dims=axes)
+        return call(callee, x.astype(jnp.int32) if x.dtype in (jnp.bool_, jnp.int8) else x, dims=axes)
 
     return function
 
@@ -163,6 +158,11 @@ def _all(x, *, axes, **_):
 
 
 def _concatenate(*operands, dimension):
+    first = operands[0]
+    if dimension == first.ndim - 1 > 1 and first.size >= _TURNED and all(x.shape[-1] == 1 for x in operands):
+        # One element each, by turns, as of pairs that are rotated: whole runs side by side, and then turned.
+        runs = lax.concatenate([lax.expand_dims(lax.squeeze(x, (dimension,)), (1,)) for x in operands], 1)
+        return lax.transpose(runs, (0, *range(2, first.ndim), 1))
     while len(operands) > 1:
         first, *rest = operands
         operands = [call("aclnnCat", first, *rest[:2], dims=(dimension,)), *rest[2:]]
@@ -191,19 +191,25 @@ def _reverse(x, *, dimensions):
 
 
 def _slice(ctx, x, *, start_indices, limit_indices, strides):
-    """Of neighbours, a slice that kernels take as it is; each dimension of which every other position goes is a call."""
+    """Of neighbours, a slice that kernels take as it is; each dimension of which every other position goes is a call, and so
+    is one behind all that several positions stay of, where what is left lies too far apart."""
     strides = strides or (1,) * len(start_indices)
+    sizes = [limit - start for start, limit in zip(start_indices, limit_indices)]
+    behind = max((dim + 1 for dim, size in enumerate(sizes) if size > 1), default=len(sizes))
+    apart = math.prod(ctx.avals_in[0].shape[behind:])
+    called = set() if apart in TAKEN_APART or behind < 2 else {dim for dim in range(behind, len(sizes)) if ctx.avals_in[0].shape[dim] > 1}
+    called |= {dim for dim, stride in enumerate(strides) if stride > 1}
 
     def in_steps(x):
         for dim, (start, limit, stride) in enumerate(zip(start_indices, limit_indices, strides)):
-            if stride > 1:
+            if dim in called:
                 x = call("aclnnSliceV2", x, dims=(dim, start, limit, stride))
-        plain = [stride == 1 for stride in strides]
+        plain = [dim not in called for dim in range(x.ndim)]
         starts = [start if own else 0 for start, own in zip(start_indices, plain)]
         limits = [limit if own else size for limit, size, own in zip(limit_indices, x.shape, plain)]
         return lax.slice(x, starts, limits)
 
-    if max(strides, default=1) > 1:
+    if called:
         return mlir.lower_fun(in_steps, multiple_results=False)(ctx, x)
     return [stablehlo.slice(x, *map(mlir.dense_int_array, (start_indices, limit_indices, strides)))]
 
@@ -231,7 +237,7 @@ def register_rule(primitive, lower: Callable) -> None:
     mlir.register_lowering(primitive, rule, platform=PLATFORM)
 
 
-def _primitive_behind(function: Callable, *shapes: tuple):
+def primitive_behind(function: Callable, *shapes: tuple):
     """The one primitive that a function of JAX is, which has no public name; None where it is more than one."""
     equations = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(*shape) for shape in shapes)).eqns
     return equations[0].primitive if len(equations) == 1 else None
@@ -240,8 +246,8 @@ def _primitive_behind(function: Callable, *shapes: tuple):
 mlir.register_lowering(lax.slice_p, _slice, platform=PLATFORM)
 register(lax.dot_general_p, _dot_general)
 _MATRIX = ((2, 2), jnp.float32)
-register(_primitive_behind(lax.ragged_dot, _MATRIX, ((1, 2, 2), jnp.float32), ((1,), jnp.int32)), _ragged_dot)
-_stack_p = _primitive_behind(lambda x, y: jnp.stack([x, y]), _MATRIX, _MATRIX)
+register(primitive_behind(lax.ragged_dot, _MATRIX, ((1, 2, 2), jnp.float32), ((1,), jnp.int32)), _ragged_dot)
+_stack_p = primitive_behind(lambda x, y: jnp.stack([x, y]), _MATRIX, _MATRIX)
 if _stack_p is not None:
     register(_stack_p, _stack)
 register(lax.cumsum_p, _cumsum)
@@ -298,7 +304,8 @@ _ON_THE_HOST: dict[str, Callable] = {
     "aclnnSliceV2": lambda x, dims: lax.slice_in_dim(x, dims[1], dims[2], dims[3], axis=dims[0]),
     "aclnnIndexCopy": lambda x, index, source, dims: x.at[(slice(None),) * dims[0] + (index,)].set(source),
     "aclnnScatterAdd": _added_on_the_host,
-    "aclnnQuantMatmulV4": lambda a, b, scale, dims: jnp.matmul(a, b, preferred_element_type=jnp.int32),
+    "aclnnFmodTensor": lambda x, y, dims: lax.rem(x, y),
+    "aclnnQuantMatmulV5": lambda a, b, scale, dims: jnp.matmul(a, b, preferred_element_type=jnp.int32),
     "aclnnPermute": lambda x, dims: jnp.transpose(x, dims),
 }
 assert _ON_THE_HOST.keys() == LIBRARY.keys()

@@ -44,7 +44,9 @@ from mlir.dialects import tensor
 
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
-from .lowerings.producers import CONCATENATION, SLICE, VIEWS, base_of, has_columns, inputs, positions_in, unsupported_reason
+from .lowerings.access import (
+    CONCATENATION, SLICE, TAKEN_APART, VIEWS, base_of, columns_apart, has_columns, in_order, inputs, positions_in, unsupported_reason,
+)  # fmt: skip
 from .lowerings.reductions import is_reduction, reduction_of
 from .lowerings.row_wise import Access, labels_of, pieces, sources
 from .registry import option, register_pass
@@ -271,47 +273,49 @@ def _are_rows_of_operators(value: ir.Value) -> bool:
 
 
 def _has_array(value: ir.Value) -> bool:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or not produced(owner):
-        return True
-    return any(map(_has_array, inputs(owner)))
+    return any(isinstance(each.owner, ir.Block) or not produced(each.owner) for each in _along(value))
 
 
-def _before(
-    value: ir.Value, access: Access, root: ir.Value, seen: set | None = None, reduced: bool = False
-) -> Iterator[ir.Value]:
-    """What cannot be computed along with the rows of `root`, of what a piece of it is computed from; `reduced`: a reduction
-    goes over the piece."""
-    seen = set() if seen is None else seen
-    if (value, access, reduced) in seen or isinstance(value.owner, ir.Block):
-        return
-    seen.add((value, access, reduced))
-    owner = value.owner
-    if not computed(owner):
-        yield value
-    elif is_reduction(owner) and value != root and (has_columns(access) or not any(access)):
-        yield value
-    elif owner.name == CONCATENATION and base_of(access[-1]) is not None:
-        if reduced or base_of(access[-1]) != "col":
-            yield value
-            return
-        for operand in owner.operands:
-            yield from _before(operand, (*access[:-1], "col"), root, seen)
-    else:
-        for operand, operand_access in sources(owner, access):
-            yield from _before(operand, operand_access, root, seen, reduced or is_reduction(owner))
+def _along(value: ir.Value) -> Iterator[ir.Value]:
+    """What an operator's kernel computes along with a value, and what it takes for that."""
+
+    def sources(each: ir.Value) -> list[ir.Value]:
+        return [] if isinstance(each.owner, ir.Block) or not produced(each.owner) else inputs(each.owner)
+
+    return in_order(value, sources)
+
+
+def _before(value: ir.Value, access: Access, root: ir.Value) -> Iterator[ir.Value]:
+    """What cannot be computed along with the rows of `root`, of what a piece of it is computed from."""
+
+    def stops(value: ir.Value, access: Access, reduced: bool) -> bool:
+        """Whether a piece has to be in memory; `reduced`: a reduction goes over it."""
+        owner = value.owner
+        if not computed(owner):
+            return True
+        if is_reduction(owner) and value != root:
+            return has_columns(access) or not any(access)
+        if owner.name == SLICE and value != root and has_columns(access):
+            ((source, of_source),) = sources(owner, access)
+            return columns_apart(ir.RankedTensorType(source.type), of_source) not in TAKEN_APART
+        return owner.name == CONCATENATION and base_of(access[-1]) is not None and (reduced or base_of(access[-1]) != "col")
+
+    def needs(piece: tuple[ir.Value, Access, bool]) -> list[tuple[ir.Value, Access, bool]]:
+        value, access, reduced = piece
+        owner = value.owner
+        if isinstance(owner, ir.Block) or stops(*piece):
+            return []
+        if owner.name == CONCATENATION and base_of(access[-1]) is not None:
+            return [(operand, (*access[:-1], "col"), False) for operand in owner.operands]
+        return [(*each, reduced or is_reduction(owner)) for each in sources(owner, access)]
+
+    found = (piece for piece in in_order((value, access, False), needs) if not isinstance(piece[0].owner, ir.Block))
+    return (piece[0] for piece in found if stops(*piece))
 
 
 def outside(value: ir.Value) -> Iterator[ir.Value]:
     """What an operator's kernel cannot compute, of what an operand is computed from."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return
-    if not produced(owner):
-        yield value
-        return
-    for operand in owner.operands:
-        yield from outside(operand)
+    return (each for each in _along(value) if not isinstance(each.owner, ir.Block) and not produced(each.owner))
 
 
 def _in_memory(value: ir.Value) -> bool:

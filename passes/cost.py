@@ -28,7 +28,8 @@ from jascend.backends.ascend.targets import target as target_of
 from .cluster_rows import LIBRARY_CALL, computed, produced
 from .elementwise import number_of
 from .lowerings.apply_top_k_top_p import SHORT_ROW
-from .lowerings.producers import captured, width_of
+from .lowerings.access import captured
+from .lowerings.producers import width_of
 from .lowerings.site import parts_of_row
 
 FIGURES_FILE = Path(__file__).parent / "cost_figures.json"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from .lowerings.producers import VIEWS
+from .lowerings.access import VIEWS
 
 
 def elementwise(

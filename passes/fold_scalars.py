@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, tensor
 
-from .lowerings.producers import VIEWS, constant_of, inputs
+from .lowerings.access import VIEWS, constant_of, inputs
 from .registry import register_pass
 
 

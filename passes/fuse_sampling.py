@@ -43,7 +43,7 @@ from mlir.dialects import math
 from jascend.dialect import ASCEND
 
 from .elementwise import elementwise, number_of
-from .lowerings.producers import VIEWS
+from .lowerings.access import VIEWS
 from .rewriting import rewrite
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from .diagnostics import PassFailure, emit_error, resolve
-from .lowerings.producers import VIEWS, unsupported_reason
+from .lowerings.access import VIEWS, unsupported_reason
 from .lowerings.reductions import is_reduction, reduction_of
 from .registry import register_pass
 

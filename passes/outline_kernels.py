@@ -38,7 +38,7 @@ from .builder import name_of, named
 from .cluster_rows import LIBRARY_CALL, ROW_WISE, computed, is_plain_part, is_plain_view, produced
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, supported
-from .lowerings.producers import VIEWS, captured
+from .lowerings.access import VIEWS, captured, in_order
 from .registry import option, register_pass
 
 _label = importlib.import_module(".import", __package__).label
@@ -112,27 +112,18 @@ def _outline(module: ir.Operation, function: ir.OpView, op: ir.Operation, name: 
 
 def _cluster(op: ir.Operation) -> tuple[list[ir.Operation], list[ir.Value]]:
     """The ops that move into the kernel, in order, and the values that come from outside."""
-    members: list[ir.Operation] = []
-    leaves: list[ir.Value] = []
-    seen: set[int] = set()
     inside = computed if op.name in ROW_WISE else produced
 
-    def visit(value: ir.Value) -> None:
-        owner = value.owner
-        if isinstance(owner, ir.Block) or not inside(owner):
-            if value not in leaves:
-                leaves.append(value)
-            return
-        if hash(owner) in seen:
-            return
-        seen.add(hash(owner))
-        for operand in (*owner.operands, *captured(owner)):
-            visit(operand)
-        members.append(owner)
+    def is_leaf(value: ir.Value) -> bool:
+        return isinstance(value.owner, ir.Block) or not inside(value.owner)
 
-    for operand in op.operands:
-        visit(operand)
-    return [*members, op], leaves
+    def sources(value: ir.Value) -> list[ir.Value]:
+        return [] if is_leaf(value) else [*value.owner.operands, *captured(value.owner)]
+
+    seen: set[ir.Value] = set()
+    values = [value for operand in op.operands for value in in_order(operand, sources, seen)]
+    members = dict.fromkeys(value.owner for value in values if not is_leaf(value))
+    return [*members, op], [value for value in values if is_leaf(value)]
 
 
 def _place(leaf: ir.Value, cluster: list[ir.Operation]) -> ir.Location:

@@ -89,10 +89,13 @@ CALLS = {
     "counted": (lambda n: jax.vmap(lambda row: jnp.bincount(row, length=4))(n), [shape(3, 7, dtype=INT)], ["aclnnScatterAdd"]),
     "products_of_bytes": (lambda x, w: jnp.einsum("bmk,bnk->bmn", x, w, preferred_element_type=INT),
                           [shape(3, 4, 8, dtype=jnp.int8), shape(3, 6, 8, dtype=jnp.int8)],
-                          ["aclnnPermute", "aclnnQuantMatmulV4"]),
+                          ["aclnnQuantMatmulV5"]),
+    "remainders": (lambda x, y: (jax.lax.rem(x, y), x % 0.75), [shape(4, 5), shape(4, 5)], ["aclnnFmodTensor"] * 2),
+    "first_that_holds": (lambda x, n: (jnp.argmax(x > 0, 0), jnp.argmin(n, 1)), [shape(4, 5), shape(4, 5, dtype=INT)],
+                         ["aclnnArgMax", "aclnnArgMin"]),
     "some_and_all": (lambda x: ((x > 1).any(-1), (x > 0).all(0), (x > 9).any()), [shape(4, 5)], ["aclnnAmin", "aclnnAmax"]),
     "product_of_bytes": (lambda x, w: jax.lax.dot(x, w, preferred_element_type=INT),
-                         [shape(4, 8, dtype=jnp.int8), shape(8, 6, dtype=jnp.int8)], ["aclnnQuantMatmulV4"]),
+                         [shape(4, 8, dtype=jnp.int8), shape(8, 6, dtype=jnp.int8)], ["aclnnQuantMatmulV5"]),
 }  # fmt: skip
 
 
@@ -159,7 +162,7 @@ def test_a_large_product_is_bound_by_its_operations():
 def test_everything_unsupported_is_listed():
     def several(x, n):
         a = jax.lax.dot(n, n.T, preferred_element_type=INT)
-        b = x.at[n[0]].max(1.0), x.astype(jnp.int8).at[n[0]].set(1), jax.lax.cummax(x)
+        b = x.at[n[0]].max(1.0), x.astype(jnp.uint32).at[n[0]].set(1), jax.lax.cummax(x)
         return a, b, jnp.sort(n.astype(jnp.int16)), jax.lax.ragged_dot(x, x[None].astype(BF16), n[:1, 0])
 
     with pytest.raises(ja.errors.Unsupported) as caught:
@@ -167,7 +170,7 @@ def test_everything_unsupported_is_listed():
     text = str(caught.value)
     assert "unsupported operation 'dot_general': a product of int32 and int32" in text
     assert "unsupported operation 'scatter-max': the libraries replace slices and add to them, no more" in text
-    assert "a scatter of int8 that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
+    assert "a scatter of uint32 that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
     assert "unsupported operation 'cummax': running maxima: kernels and libraries have running sums and products" in text
     assert "unsupported operation 'ragged_dot_general': a ragged product of float32 and bfloat16" in text
     assert "unsupported operation 'sort': a sort of int16" in text

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from graphs import beside_jax, on_tiles
+from jascend.backends.ascend.targets import target
 from jascend.passes.interpreter import run_kernel
 from jascend.passes.pipeline import run_pipeline
 from mlir import ir
@@ -183,3 +184,46 @@ def test_all_of_it_is_listed():
     text = str(caught.value)
     assert text.count("error: ") == 3  # an operation is one, whatever it was legalized to
     assert all(f"unsupported operation '{name}'" in text for name in ("cbrt", "cummax", "reduce_xor"))
+
+
+def test_long_chains_and_shared_values():
+    """What a value is computed from is gone about once, and not by recursion: 60 doublings would be 2**60 ways."""
+
+    def chain(x):
+        for _ in range(350):
+            x = x * 0.5 + 1.0
+        return x
+
+    def shared(x):
+        for _ in range(60):
+            x = (x + x) * 0.5
+        return x / x.sum(-1, keepdims=True)
+
+    for function in (chain, shared):
+        check(function, normal(3, 100))
+
+
+softmax = jax.nn.softmax
+INNER = {
+    "many_at_a_time": (softmax, normal(2, 3, 5, 20)),
+    "long": (softmax, normal(1, 2, 3, 5000)),
+    "a_mask_for_all": (lambda x, m: softmax(jnp.where(m > 0, x, -9.0)), normal(2, 3, 7, 20), normal(7, 20)),
+    "causal": (lambda x: softmax(jnp.where(jnp.arange(20) <= jnp.arange(20)[:, None], x, -9.0)), normal(2, 3, 20, 20)),
+    "one_a_head": (lambda x, h: softmax(x * h[None, :, None, None]), normal(2, 3, 7, 40), normal(3)),
+    "one_a_row": (lambda x, h, w: x * h[..., None] + w, normal(2, 3, 7, 40), normal(2, 3, 7), normal(40)),
+    "sums": (lambda x: (x.sum(-1), x[:, 1:, :4, 3:30].max(-1)), normal(2, 3, 7, 40)),
+    "positions": (lambda x: x * jnp.arange(7)[None, None, :, None], normal(1, 3, 7, 40)),
+    "one_sequence": (lambda x, y: (jnp.exp(x), jnp.tanh(y)), normal(1, 3, 4001), normal(3, 2048)),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_rows_of_more_dimensions(name):
+    """Those of all positions are dealt out to the cores: a batch of one takes as many as a batch of many."""
+    function, *arguments = INNER[name]
+    check(function, *arguments, kernels=2 if name in ("sums", "one_sequence") else 1, twin=name == "a_mask_for_all")
+
+
+def test_one_row_of_attention_takes_all_cores():
+    program = ja.compile(softmax, jax.ShapeDtypeStruct((1, 32, 1, 4096), np.float32))
+    assert program.kernels[0].blocks == target("ascend910b").vector_cores

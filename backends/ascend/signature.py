@@ -19,7 +19,7 @@ from jascend.dialect import ASCEND
 from jascend.dialect.ascend import shaped
 from jascend.dialect.errors import OperatorError, ParamInvalid, TilingError
 from jascend.dialect.rules import Shaped
-from jascend.passes.lowerings.producers import CONCATENATION, SLICE, inputs
+from jascend.passes.lowerings.access import CONCATENATION, SLICE, in_order, inputs
 
 from .plan import Launch, TensorType
 
@@ -130,35 +130,40 @@ def _leading(op: ir.OpView) -> frozenset[int]:
 def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int, bool]]:
     """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value; and whether all of
     one does."""
+    for source, place, whole in in_order((value, dim, True), lambda found: _sources(*found)):
+        if isinstance(source.owner, ir.Block):
+            yield ir.BlockArgument(source).arg_number, place, whole
+
+
+def _sources(value: ir.Value, dim: int, whole: bool) -> Iterator[tuple[ir.Value, int, bool]]:
+    """The same of what a value is computed from at once; `whole`: whether all of the value's dimension does."""
     owner = value.owner
     if isinstance(owner, ir.Block):
-        yield ir.BlockArgument(value).arg_number, dim, True
-    elif owner.name == SLICE:
+        return
+    if owner.name == SLICE:
         (source,) = owner.operands
         sizes = [ir.RankedTensorType(v.type).shape[dim] for v in (source, value)]
-        for argument, place, whole in _places(source, dim):
-            yield argument, place, whole and sizes[0] == sizes[1]
+        yield source, dim, whole and sizes[0] == sizes[1]
     elif owner.name == CONCATENATION:
-        for operand in owner.operands:
-            yield from _places(operand, dim)
+        yield from ((operand, dim, whole) for operand in owner.operands)
     elif owner.name == "linalg.generic":
         maps = [attribute.value for attribute in owner.attributes["indexing_maps"]]
         dim = ir.AffineDimExpr(maps[-1].results[dim]).position  # of the iteration: a reduction has more
         for source, affine in zip(inputs(owner), maps):
             for position, expression in enumerate(affine.results):
                 if isinstance(expression, ir.AffineDimExpr) and expression.position == dim:
-                    yield from _places(source, position)
+                    yield source, position, whole
     elif owner.name == "tensor.cast":
-        yield from _places(owner.operands[0], dim)
+        yield owner.operands[0], dim, whole
     elif owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         source = owner.operands[0]
         before, after = (list(ir.RankedTensorType(v.type).shape) for v in (source, value))
         for number, group in enumerate(owner.attributes["reassociation"]):
             group = [index.value for index in group]
             if owner.name == "tensor.collapse_shape" and number == dim:
-                yield from _places(source, max(group, key=lambda d: before[d] != 1))
+                yield source, max(group, key=lambda d: before[d] != 1), whole
             elif owner.name == "tensor.expand_shape" and dim == max(group, key=lambda d: after[d] != 1, default=None):
-                yield from _places(source, number)
+                yield source, number, whole
 
 
 # -- which error a wrong argument is ----------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from mlir.dialects import arith, tensor
 from jascend.dialect import TILE
 
 from ..builder import tile_type
-from .producers import Access, Producers
+from .access import Access
+from .producers import Producers
 
 _BLOCK = 32  # bytes
 

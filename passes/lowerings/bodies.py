@@ -6,6 +6,8 @@ integers in int32; booleans are masks. Only a last cast makes int8, or what is w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlir import ir
 from mlir.dialects import arith, math
 
@@ -62,11 +64,13 @@ _BY_TWO = {"ONE": ("OLT", "OGT")}
 _OF_MASKS = ("eq", "ne")
 _BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
 _LEAST = -(1 << 31)
+_POWERS = (16, 8, 4, 2, 1)  # that shifts of a word are made of
 
 
 def compares(op: ir.Operation) -> bool:
     """Whether an op of a body compares on tiles, which takes 256 bytes at least."""
-    return op.name in ("arith.cmpf", "arith.cmpi", *FUNCTIONS, *INTEGER_FUNCTIONS)
+    by_element = op.name in _SHIFTS and not _is_number(op.operands[1])
+    return by_element or op.name in ("arith.cmpf", "arith.cmpi", *FUNCTIONS, *INTEGER_FUNCTIONS)
 
 
 def refusal(op: ir.Operation) -> str | None:
@@ -86,8 +90,6 @@ def refusal(op: ir.Operation) -> str | None:
         return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
     if op.name in _BIT_OPS:
         return None if results[0] in ("i1", "i32") else f"kernels do not compute '{op.name}' of {results[0]}"
-    if op.name in _SHIFTS and not _is_number(op.operands[1]):
-        return f"'{op.name}' by other than one number: vector units shift all elements alike"
     if op.name == "arith.cmpi" and operands[0] == "i1" and _predicate(op) in _OF_MASKS:
         return None
     if op.name == "arith.bitcast":
@@ -114,6 +116,8 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
     if op.name == "math.rsqrt":
         root = math.sqrt(*operands, loc=b.loc("root"))
         return rounded(b, b.op(arith.divf, b.splat(b.f32(1.0), _lanes(root)), root, name=name), element, name)
+    if op.name in _SHIFTS and not _is_number(op.operands[1]):
+        return _shifted(b, _SHIFTS[op.name], *operands, name)
     if op.name in (*_INT_OPS, *_BIT_OPS, *_SHIFTS):
         return (_INT_OPS | _BIT_OPS | _SHIFTS)[op.name](*operands, loc=b.loc(name))
     if op.name in INTEGER_FUNCTIONS:
@@ -227,6 +231,17 @@ def _selected(b: Builder, mask: ir.Value, x: ir.Value, y: ir.Value, name: str) -
     floats, ints = tile_type(_lanes(x), b.f32_type), x.type  # bits are selected as they are
     chosen = b.select(mask, *(b.op(arith.bitcast, floats, tile) for tile in (x, y)), name)
     return b.op(arith.bitcast, ints, chosen, name=name)
+
+
+def _shifted(b: Builder, shift: Callable, x: ir.Value, amount: ir.Value, name: str) -> ir.Value:
+    """Each element by an amount of its own, from 0 to 31, though vector units shift all alike: by the powers of two that the
+    amount is the sum of."""
+    zeros = b.splat(b.i32(0), _lanes(x))
+    for power in _POWERS:
+        by = b.splat(b.i32(power), _lanes(x))
+        stays = b.cmpi("eq", b.op(arith.andi, amount, by, name="part"), zeros, "stays")
+        x = _selected(b, stays, x, b.op(shift, x, by, name=name), name)
+    return x
 
 
 def _predicate(op: ir.Operation) -> str:

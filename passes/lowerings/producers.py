@@ -4,10 +4,8 @@ An operator's operand is often the result of elementwise work (`logits / tempera
 one piece of such a value inside the kernel, at the place where the piece is needed: it walks the value's definition
 (`linalg.generic`, broadcasts, casts, constants, kernel arguments) and builds the same arithmetic on tiles.
 
-A piece is named by its access: for every dimension of the value "row" (the row at hand), "col" (a run of columns) or
-None (the first position, of a unit dimension the only one). A slice counts positions from its start on: "col+8" are the
-columns from the eighth on, "+3" is the fourth position. Pieces without columns do not change inside a row: they are
-computed once a row, on a tile of one 32-byte block, and spread by a splat.
+A piece is named by its access (`access.py`). Pieces without columns do not change inside a row: they are computed once a
+row, on a tile of one 32-byte block, and spread by a splat.
 
 Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed
 through unchanged: what cannot be computed here is reported at its own location, every such op once.
@@ -27,151 +25,23 @@ from jascend.dialect.ascendc import constant_index
 from ..builder import Builder, name_of, tile_type, up
 from ..diagnostics import emit_error
 from . import bodies
-
-Access = tuple[str | None, ...]
+from .access import (
+    SLICE, TAKEN_APART, VIEWS, Access, accesses, base_of, captured, columns_apart, compares, constant_of, has_columns, in_order,
+    inputs, is_boolean, positions_in, start_of, unsupported_reason,
+)  # fmt: skip
 
 _BLOCK_BYTES = 32
 _ROW_LANES = 8  # of what is the same throughout a row: one block of float32
 _COMPARED_LANES = 64  # a comparison covers 256 bytes at least
-VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
-SLICE = "tensor.extract_slice"
-CONCATENATION = "tensor.concat"  # along the last axis
-
-
-def base_of(label: str | None) -> str | None:
-    """What a label counts positions from."""
-    return label and (label.partition("+")[0] or None)
-
-
-def start_of(label: str | None) -> int:
-    """How many positions on from there it starts."""
-    return int((label or "").partition("+")[2] or 0)
-
-
-def shifted(label: str | None, by: int) -> str | None:
-    base, start = base_of(label), start_of(label) + by
-    return f"{base or ''}+{start}" if start else base
-
-
-def has_columns(access: Access) -> bool:
-    return any(base_of(label) == "col" for label in access)
 
 
 class Unsupported(Exception):
     """A producer cannot be computed on tiles; the diagnostics have been emitted."""
 
 
-def unsupported_reason(op: ir.Operation) -> str | None:
-    """Why `Producers` cannot compute an op; None if it can."""
-    if op.name == "arith.constant":
-        return None if constant_of(op) is not None else "a constant that is not one value throughout"
-    if op.name in VIEWS:
-        return _why_no_view(op)
-    if op.name in ("tensor.empty", "linalg.fill"):
-        return None
-    if op.name == SLICE:
-        return _why_no_slice(op)
-    if op.name == CONCATENATION:
-        along_rows = 0 < op.attributes["dim"].value == ir.RankedTensorType(op.results[0].type).rank - 1
-        return None if along_rows else "a concatenation along other than the last axis"
-    if op.name != "linalg.generic":
-        return "kernels compute elementwise work and the operators of the dialect 'ascend'"
-    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
-        return "a reduction"
-    if len(op.results) != 1:
-        return "more than one result"
-    maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
-    if maps[-1] != ir.AffineMap.get_identity(maps[-1].n_dims):
-        return "a result that is not in iteration order"
-    for affine in maps[:-1]:
-        for expression in affine.results:
-            if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
-                return f"an access {affine} that is no plain broadcast"
-        positions = [ir.AffineDimExpr(e).position for e in affine.results if isinstance(e, ir.AffineDimExpr)]
-        if positions != sorted(set(positions)):
-            return "a transposition"
-    reasons = (bodies.refusal(view.operation) for view in op.regions[0].blocks[0].operations)
-    return next((reason for reason in reasons if reason is not None), None)
-
-
-def _why_no_view(op: ir.Operation) -> str | None:
-    if op.name == "tensor.cast":
-        return None
-    before = ir.RankedTensorType(op.operands[0].type)
-    after = ir.RankedTensorType(op.results[0].type)
-    if _non_unit(before) == _non_unit(after) or _is_uniform(op.operands[0]):
-        return None
-    return "a reshape that moves elements between dimensions"
-
-
-def _why_no_slice(op: ir.Operation) -> str | None:
-    ranks = {ir.RankedTensorType(value.type).rank for value in (op.operands[0], op.results[0])}
-    if len(op.operands) > 1 or len(ranks) > 1 or set(op.attributes["static_strides"]) - {1}:
-        return "a slice of other than neighbouring elements, from a position that is known"
-    return None
-
-
-def _is_uniform(value: ir.Value) -> bool:
-    """Whether all elements of a value are the same, so that any of them serves for any other."""
-    if not isinstance(value.type, ir.RankedTensorType) or ir.RankedTensorType(value.type).rank == 0:
-        return True
-    owner = value.owner
-    if isinstance(owner, ir.Block) or unsupported_reason(owner) is not None:
-        return False
-    return owner.name == "arith.constant" or all(map(_is_uniform, inputs(owner)))
-
-
-def _non_unit(shape: ir.RankedTensorType) -> list[int]:
-    return [dim for dim in shape.shape if dim != 1]
-
-
-def inputs(op: ir.Operation) -> list[ir.Value]:
-    """The operands whose elements an op reads (not its shape operands)."""
-    if op.name == "linalg.generic":
-        return list(op.operands)[: len(op.operands) - 1]
-    if op.name in (*VIEWS, SLICE, "linalg.fill"):
-        return [op.operands[0]]
-    return list(op.operands) if op.name == CONCATENATION else []
-
-
-def captured(op: ir.Operation) -> list[ir.Value]:
-    """The constants outside of an op that its body uses."""
-    inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
-    used = dict.fromkeys(value for operation in inner for value in operation.operands)
-    outside = [value for value in used if not isinstance(value.owner, ir.Block) and value.owner not in inner]
-    return [value for value in outside if value.owner.name == "arith.constant"]
-
-
-def positions_in(op: ir.Operation) -> list[int]:
-    """The dimensions along which an op computes with the positions of its elements."""
-    inner = [view.operation for region in op.regions for block in region.blocks for view in block.operations]
-    return [operation.attributes["dim"].value for operation in inner if operation.name == "linalg.index"]
-
-
 def width_of(element: ir.Type) -> int:
     """Bytes of an element in a tile."""
     return {"bf16": 2, "f16": 2, "i8": 1, "i1": 1}.get(str(element), 4)
-
-
-def constant_of(op: ir.Operation) -> float | int | None:
-    """The one value of a constant, scalar or splat; None if it varies."""
-    value = op.attributes["value"]
-    if isinstance(value, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)):
-        return value.value
-    if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
-        return value.get_splat_value().value
-    return None
-
-
-def compares(value: ir.Value) -> bool:
-    """Whether a comparison, or a boolean, goes into a value."""
-    if is_boolean(value):
-        return True
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return False
-    inner = (view.operation for region in owner.regions for block in region.blocks for view in block.operations)
-    return any(map(bodies.compares, inner)) or any(map(compares, inputs(owner)))
 
 
 class Producers:
@@ -190,6 +60,7 @@ class Producers:
         self.known: dict[tuple[ir.Value, Access], ir.Value] = {}  # tiles of pieces that were computed elsewhere
         self.row_lanes = _ROW_LANES
         self.outer: dict[str, ir.Value] = {}  # positions in dimensions between the rows and the columns, by label
+        self._position: tuple[ir.Value, dict[str, int]] | None = None
         self._runs: tuple[int, int, int] | None = None
         self._places: tuple[ir.Value, Sequence[ir.Value]] | None = None
         self._row_tiles: dict[tuple[ir.Value, Access], ir.Value] = {}
@@ -210,6 +81,11 @@ class Producers:
         for value, access in (*of_row, *(found for piece in chunked for found in self._of_row(*piece))):
             self.row_tile(value, access)
         self.prepare(chunked)
+
+    def enter_position(self, position: ir.Value, labels: Access, shape: Sequence[int]) -> None:
+        """Says which row it is, of those of all positions in the dimensions of `shape` before the columns: where a piece has
+        all of them, that number is where it lies."""
+        self._position = position, {label: size for label, size in zip(labels, shape) if label not in (None, "col") and size != 1}
 
     def prepare(self, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
         """Makes the tiles that the given pieces, of `tile` elements, need throughout the row, at the insertion point. Called
@@ -267,33 +143,34 @@ class Producers:
 
     # -- pieces that are the same throughout a row --------------------------------------------------------------
 
+    def _needed(self, value: ir.Value, access: Access) -> Iterator[tuple[ir.Value, Access]]:
+        """What a piece is computed from, each after what it needs: down to what is known, or the same throughout a row."""
+
+        def sources(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
+            given = not has_columns(piece[1]) or isinstance(piece[0].owner, ir.Block) or piece in self.known
+            return () if given else accesses(piece[0].owner, piece[1])
+
+        return in_order((value, access), sources)
+
     def _of_row(self, value: ir.Value, access: Access) -> Iterator[tuple[ir.Value, Access]]:
         """What a piece needs that is the same throughout a row, but for constants."""
-        owner = value.owner
-        is_argument = isinstance(owner, ir.Block)
-        if not has_columns(access):
-            if is_argument or owner.name != "arith.constant":
-                yield value, access
-        elif not is_argument and (value, access) not in self.known:
-            for operand, operand_access in accesses(owner, access):
-                yield from self._of_row(operand, operand_access)
+        for each, its_access in self._needed(value, access):
+            is_constant = not isinstance(each.owner, ir.Block) and each.owner.name == "arith.constant"
+            if not has_columns(its_access) and not is_constant:
+                yield each, its_access
 
     def _prepare(self, value: ir.Value, access: Access) -> None:
-        if not has_columns(access):
-            self._splat(value, access)
-            return
-        owner = value.owner
-        if isinstance(owner, ir.Block) or (value, access) in self.known:
-            return
-        for operand, operand_access in accesses(owner, access):
-            self._prepare(operand, operand_access)
-        if owner.name == "linalg.generic":
-            constants = (view.operation for view in owner.regions[0].blocks[0].operations)
-            own = [op.results[0] for op in constants if op.name == "arith.constant"]
-            for constant in (*own, *captured(owner)):
-                self._splat(constant, ())
-            if any(base_of(access[dim]) == "col" for dim in positions_in(owner)):
-                self._ramp()
+        for each, its_access in self._needed(value, access):
+            owner = each.owner
+            if not has_columns(its_access):
+                self._splat(each, its_access)
+            elif not isinstance(owner, ir.Block) and (each, its_access) not in self.known and owner.name == "linalg.generic":
+                constants = (view.operation for view in owner.regions[0].blocks[0].operations)
+                own = [op.results[0] for op in constants if op.name == "arith.constant"]
+                for constant in (*own, *captured(owner)):
+                    self._splat(constant, ())
+                if any(base_of(its_access[dim]) == "col" for dim in positions_in(owner)):
+                    self._ramp()
 
     def row_tile(self, value: ir.Value, access: Access) -> ir.Value:
         """A value that is one a row, in the first lane of a tile."""
@@ -350,14 +227,32 @@ class Producers:
     # -- the walk -----------------------------------------------------------------------------------------------
 
     def _compute(self, value, access: Access, column, count, pad: float | None, done: dict) -> ir.Value:
-        if column is not None and not has_columns(access):
+        def is_there(piece: tuple[ir.Value, Access]) -> bool:
+            return self._is_of_row(piece[1], column) or piece in self.known or piece in done
+
+        def sources(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
+            owner = piece[0].owner
+            if isinstance(owner, ir.Block) or is_there(piece):
+                return ()
+            reason = unsupported_reason(owner)
+            if reason is not None:
+                emit_error(owner, f"'{owner.name}' cannot be computed inside a kernel: {reason}")
+                raise Unsupported
+            return accesses(owner, piece[1])
+
+        for piece in in_order((value, access), sources):
+            if not is_there(piece):
+                done[piece] = self._compute_anew(*piece, column, count, pad, done)
+        return self._computed(value, access, column, done)
+
+    def _computed(self, value, access: Access, column, done: dict) -> ir.Value:
+        if self._is_of_row(access, column):
             return self._splat(value, access)
-        key = (value, access)
-        if key in self.known:
-            return self.known[key]
-        if key not in done:
-            done[key] = self._compute_anew(value, access, column, count, pad, done)
-        return done[key]
+        return self.known[value, access] if (value, access) in self.known else done[value, access]
+
+    def _is_of_row(self, access: Access, column) -> bool:
+        """Whether a piece, beside others of columns, is the same throughout the row."""
+        return column is not None and not has_columns(access)
 
     def _compute_anew(self, value, access: Access, column, count, pad: float | None, done: dict) -> ir.Value:
         owner = value.owner
@@ -365,24 +260,49 @@ class Producers:
             return self._load(value, access, column, count, pad)
         if owner.name == "arith.constant":
             return self._constant_tile(owner, self._length(column))
-        reason = unsupported_reason(owner)
-        if reason is not None:
-            emit_error(owner, f"'{owner.name}' cannot be computed inside a kernel: {reason}")
-            raise Unsupported
-        inputs = [self._compute(v, a, column, count, pad, done) for v, a in accesses(owner, access)]
-        if owner.name != "linalg.generic":
-            return inputs[0]
-        return self._body(owner, inputs, access, column)
+        inputs = [self._computed(v, a, column, done) for v, a in accesses(owner, access)]
+        return inputs[0] if owner.name != "linalg.generic" else self._body(owner, inputs, access, column)
 
     def _length(self, column: ir.Value | None) -> int:
         return self.tile if column is not None else self.row_lanes
 
     def _load(self, argument: ir.Value, access: Access, column, count, pad: float | None) -> ir.Value:
+        gap = columns_apart(ir.RankedTensorType(argument.type), access)
+        if column is not None and gap > 1:
+            return self._load_apart(argument, access, column, count, pad, gap)
         raw = self._load_raw(argument, access, column, count, pad)
         with self.b.at(argument.location):
             if column is None and ir.RankedTensorType(raw.type).get_dim_size(0) > self.row_lanes:
                 raw = self._head(raw)
             return self._widen(raw, self._name(argument), is_boolean(argument), column is not None)
+
+    def _load_apart(self, argument: ir.Value, access: Access, column, count, pad: float | None, gap: int) -> ir.Value:
+        """Columns with other elements between them: these are loaded too, and left out."""
+        b, name, element = self.b, self._name(argument), ir.ShapedType(argument.type).element_type
+        if gap not in TAKEN_APART or self._places is not None or self._runs is not None:
+            emit_error(argument.owner.owner, f"columns {gap} elements apart cannot be loaded: kernels take one of {TAKEN_APART}")
+            raise Unsupported
+        *_, last = (i for i, label in enumerate(access) if base_of(label) == "col")
+        starts = [start_of(label) for label in access[last + 1 :]]
+        within = 0
+        for start, size in zip(starts, ir.RankedTensorType(argument.type).shape[last + 1 :]):
+            within = within * size + start
+        whole = (*access[: last + 1], *[None] * len(starts))
+        with self.b.at(argument.location):
+            offset = self.offset(ir.RankedTensorType(argument.type), whole, column, f"{name}_offset")
+            held = ir.IntegerType.get_signless(8) if is_boolean(argument) else element
+            raw = b.build(
+                TILE.classes["Load"], self.buffers[argument.arg_number], offset,
+                b.op(arith.muli, count, b.index(gap), name=f"{name}_count"), results=[tile_type(self.tile * gap, held)],
+                pad=None if pad is None else ir.FloatAttr.get(b.f32_type, pad), name=name,
+            ).value  # fmt: skip
+            narrow = str(held) == "i8"
+            wide = bodies.float_of_int(b, raw, name) if narrow else self._widen(raw, name)
+            types = [tile_type(self.tile, ir.RankedTensorType(wide.type).element_type)]
+            taken = b.build(TILE.classes["Take"], wide, results=types, group=gap, start=within, count=1, name=name).value
+            if is_boolean(argument):
+                return self._holds(taken, name)
+            return bodies.byte_of_float(b, taken) if narrow else taken
 
     def _head(self, tile: ir.Value) -> ir.Value:
         element = ir.ShapedType(tile.type).element_type
@@ -439,8 +359,11 @@ class Producers:
         b = self.b
         offset = None
         stride = 1
+        rows = self._dims_of_position(shape, access)
         for dim in reversed(range(shape.rank)):
             position = self._plus_start(self.position_of(access[dim], column), access[dim])
+            if dim in rows:
+                position = self._position[0] if dim == max(rows) else None
             if position is not None:
                 term = position if stride == 1 else b.op(arith.muli, position, b.index(stride))
                 is_first = offset is None or constant_index(offset) == 0
@@ -448,6 +371,13 @@ class Producers:
             if dim:
                 stride *= shape.get_dim_size(dim)
         return b.index(0) if offset is None else offset
+
+    def _dims_of_position(self, shape: ir.RankedTensorType, access: Access) -> list[int]:
+        """The dimensions of a piece that the number of the row at hand counts through, if it has all of them, and whole."""
+        if self._position is None:
+            return []
+        dims = [dim for dim, label in enumerate(access) if label is not None and base_of(label) != "col" and shape.shape[dim] != 1]
+        return dims if {access[dim]: shape.shape[dim] for dim in dims} == self._position[1] else []
 
     def _widen(self, tile: ir.Value, name: str | None, boolean: bool = False, in_runs: bool = False) -> ir.Value:
         b, lanes = self.b, ir.RankedTensorType(tile.type).get_dim_size(0)
@@ -543,67 +473,3 @@ def _shows_input(op: ir.Operation) -> bool:
     if op.name in (*VIEWS, SLICE):
         return True
     return op.name == "linalg.generic" and len(op.regions[0].blocks[0].operations) == 1 and len(inputs(op)) == 1
-
-
-def accesses(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
-    """Which pieces of an op's inputs give a piece of its result."""
-    if op.name == "linalg.generic":
-        pairs = []
-        for operand, attribute in zip(inputs(op), op.attributes["indexing_maps"]):
-            dims = []
-            for expression in attribute.value.results:
-                constant = isinstance(expression, ir.AffineConstantExpr)
-                dims.append(None if constant else access[ir.AffineDimExpr(expression).position])
-            pairs.append((operand, tuple(dims)))
-        return pairs
-    if op.name in VIEWS:
-        source = op.operands[0]
-        if _is_uniform(source):
-            return [(source, (None,) * ir.RankedTensorType(source.type).rank)]
-        return [(source, _access_of_source(op, access))]
-    if op.name == "linalg.fill":
-        return [(op.operands[0], ())]
-    if op.name == SLICE:
-        starts = op.attributes["static_offsets"]
-        return [(op.operands[0], tuple(shifted(label, start) for label, start in zip(access, starts)))]
-    if op.name == CONCATENATION:
-        return [_part_of(op, access)]
-    return []
-
-
-def _part_of(op: ir.Operation, access: Access) -> tuple[ir.Value, Access]:
-    """The piece of the tensor that a piece of a concatenation lies in: whose is its first column."""
-    start = start_of(access[-1])
-    for operand, first in zip(op.operands, starts_of_parts(op)):
-        length = ir.RankedTensorType(operand.type).shape[-1]
-        if start < first + length:
-            break
-    return operand, (*access[:-1], shifted(access[-1], -first))
-
-
-def starts_of_parts(op: ir.Operation) -> list[int]:
-    """The column that each operand of a concatenation starts at."""
-    lengths = [ir.RankedTensorType(operand.type).shape[-1] for operand in op.operands]
-    return [sum(lengths[:i]) for i in range(len(lengths))]
-
-
-def _access_of_source(op: ir.Operation, access: Access) -> Access:
-    """The piece of a view's source. Of the dimensions that a view makes one of or one into, one has more than one position,
-    or the first of the rows stays the first."""
-    shape = ir.RankedTensorType(op.operands[0].type).shape
-    if op.name == "tensor.cast":
-        return access
-    groups = [[index.value for index in group] for group in op.attributes["reassociation"]]
-    if op.name == "tensor.expand_shape":
-        after = ir.RankedTensorType(op.results[0].type).shape
-        return tuple(access[max(group, key=lambda d: after[d] != 1)] if group else None for group in groups)
-    labels: list[str | None] = [None] * len(shape)
-    for number, group in enumerate(groups):
-        labels[max(group, key=lambda d: shape[d] != 1)] = access[number]
-    return tuple(labels)
-
-
-def is_boolean(value: ir.Value) -> bool:
-    """Whether a value's elements are true or false."""
-    shaped = isinstance(value.type, ir.RankedTensorType)
-    return str(ir.RankedTensorType(value.type).element_type if shaped else value.type) == "i1"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from .producers import constant_of, inputs
+from .access import constant_of, inputs
 
 _KINDS = {"arith.addf": "add", "arith.maximumf": "max", "arith.minimumf": "min"}
 _PLUMBING = ("tensor.from_elements", "tensor.extract", "linalg.yield")  # how scalars come and go, before canonicalization

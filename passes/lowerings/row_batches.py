@@ -14,7 +14,8 @@ from jascend.dialect import TILE
 
 from ..builder import tile_type, up
 from . import bodies
-from .producers import Access, Producers, base_of, has_columns, is_boolean, positions_in
+from .access import Access, base_of, has_columns, is_boolean, positions_in
+from .producers import Producers
 from .reductions import is_reduction
 
 LONGEST = 1024
@@ -23,16 +24,16 @@ _LEAST_ROWS = 8  # a block of float32
 _NEUTRAL = {"add": -0.0, "max": float("-inf"), "min": float("inf")}
 
 
-def length_of_rows(pieces, steps, labels: Access, columns: int, least: int) -> int | None:
-    """How long the rows of a kernel are that can have many in a tile, at least so many; None where it cannot."""
-    own = [label for label in labels if label is not None]
-    lengths = {step.reduction.length for step in steps} | ({columns} if "col" in labels else set())
-    if own not in (["row"], ["row", "col"]) or len(lengths) != 1:
+def length_of_rows(work) -> int | None:
+    """How long the rows of a kernel (`row_wise.RowWise`) are that can have many in a tile; None where it cannot."""
+    lengths = {step.reduction.length for step in work.steps} | ({work.shape[-1]} if "col" in work.labels else set())
+    if len(lengths) != 1:
         return None
     (length,) = lengths
-    if not _SHORTEST <= length <= LONGEST or least * _pitch(length) > _LEAST_ROWS * LONGEST:
+    if not _SHORTEST <= length <= LONGEST or work.producers.row_lanes * _pitch(length) > _LEAST_ROWS * LONGEST:
         return None
-    return length if all(_is_plain(value, access, length) for value, access in pieces) else None
+    rows = {label: size for label, size in zip(work.labels, work.shape) if label not in (None, "col") and size != 1}
+    return length if all(_is_plain(value, access, length, rows) for value, access in work.pieces) else None
 
 
 def _pitch(length: int) -> int:
@@ -40,16 +41,21 @@ def _pitch(length: int) -> int:
     return max(32, 1 << (length - 1).bit_length())
 
 
-def _is_plain(value: ir.Value, access: Access, length: int) -> bool:
+def _is_plain(value: ir.Value, access: Access, length: int, rows: dict[str, int]) -> bool:
     """Whether a piece is of all rows and whole ones, of one value each, or of one row for all."""
     if any(label is not None and label != base_of(label) for label in access):
         return False
     owner = value.owner
     if not isinstance(owner, ir.Block):
         return not positions_in(owner) and not (is_reduction(owner) and has_columns(access))
-    own = [label for label in access if label is not None]
-    sizes = [size for size, label in zip(ir.RankedTensorType(value.type).shape, access) if label != "row" and size != 1]
-    return sizes == ([length] if "col" in own else []) and own in (["row", "col"], ["row"], ["col"])
+    sizes = [(label, size) for label, size in zip(access, ir.RankedTensorType(value.type).shape) if size != 1]
+    own, columns = [each for each in sizes if each[0] != "col"], [each for each in sizes if each[0] == "col"]
+    return (own == list(rows.items()) and not columns) or (own in (list(rows.items()), []) and columns == [("col", length)])
+
+
+def _by_row(access: Access) -> bool:
+    """Whether a piece is another one in another row."""
+    return any(label not in (None, "col") for label in access)
 
 
 class RowBatches(Producers):
@@ -102,7 +108,7 @@ class RowBatches(Producers):
     # -- where it differs ---------------------------------------------------------------------------------------
 
     def _splat(self, value: ir.Value, access: Access) -> ir.Value:
-        if "row" not in access:
+        if not _by_row(access):
             return super()._splat(value, access)
         key = (value, access)
         if key not in self._splats:
@@ -136,9 +142,9 @@ class RowBatches(Producers):
         return ir.IntegerType.get_signless(8) if is_boolean(argument) else ir.ShapedType(argument.type).element_type
 
 
-def build(work, share, length: int, rows: int | None, cores: int) -> None:
-    """The rows of this core's `share`, of a kernel (`row_wise.RowWise`) that is compiled for `rows` on so many cores."""
-    b, t = work.b, work.t
+def build(work, share, length: int) -> None:
+    """The rows of this core's `share`, of a kernel (`row_wise.RowWise`)."""
+    b, t, rows, cores = work.b, work.t, work.positions, work.site.target.vector_cores
     pitch = _pitch(length)
     most = max(_LEAST_ROWS, work.site.tile // 2 // pitch)
     if rows is not None:
@@ -152,7 +158,7 @@ def build(work, share, length: int, rows: int | None, cores: int) -> None:
         ramp = t.repeat(t.ramp(pitch, b.f32_type, "ramp"), most, "columns")
         inside = b.cmpf("OLT", ramp, b.splat(b.f32(length), producers.tile), "inside")
     for value, access in work.pieces:
-        if isinstance(value.owner, ir.Block) and "col" in access and "row" not in access:
+        if isinstance(value.owner, ir.Block) and "col" in access and not _by_row(access):
             producers.known[value, access] = producers.repeated(value, access)
 
     def batch(row):

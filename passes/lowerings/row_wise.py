@@ -3,12 +3,15 @@
 What is gone about how:
 
 - *Without reductions, and with no operand that is broadcast*: the elements of all rows are one sequence; a core takes its
-  rows' share of it in long chunks.
+  share of it in long chunks.
 - *Short rows*: many in one tile (`row_batches`).
 - *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the next
   and for the result, and what does not change from row to row is loaded once a core.
 - *Parts set side by side*: a run of columns after another, each as above.
 - *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
+
+Dimensions between the rows and the columns make more rows of each: all of them are dealt out to the cores alike, and where one
+lies follows from its number.
 
 A pair of values is computed in the same passes and stored from the same tiles.
 
@@ -18,6 +21,7 @@ tree: its bits do not depend on the length of a chunk. Shorter rows take the nex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,12 +32,13 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type, up
+from . import bodies, row_batches
+from .access import (
+    CONCATENATION, Access, accesses, base_of, compares, has_columns, in_order, positions_in, shifted, start_of, starts_of_parts,
+)  # fmt: skip
 from .lowering import lowering
 from .ops import Ops
-from . import bodies, row_batches
-from .producers import (
-    CONCATENATION, Access, accesses, base_of, compares, has_columns, positions_in, shifted, start_of, starts_of_parts, width_of,
-)  # fmt: skip
+from .producers import width_of
 from .reductions import Reduction, is_reduction, reduction_of
 from .row_chunks import slice_of
 from .rows import each_row
@@ -45,6 +50,7 @@ CANDIDATES = tuple(
 )  # fmt: skip
 
 _SUMMED = 1024  # lanes of a sum
+_DEALT = 1024  # elements that are dealt out together, where cores do not get whole rows
 _LANES = 64  # a tile's length is a multiple of
 _KEPT_BYTES = 48 << 10  # of what every row needs and is loaded once
 _COMBINE = {"add": arith.addf, "max": arith.maximumf, "min": arith.minimumf}
@@ -88,19 +94,18 @@ def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _
 
 
 def pieces(
-    value: ir.Value, access: Access, inside: Callable[[ir.Operation], bool] = lambda _: True, seen: set | None = None
+    value: ir.Value, access: Access, inside: Callable[[ir.Operation], bool] = lambda _: True
 ) -> Iterator[tuple[ir.Value, Access]]:
     """All values that a piece is computed from, with the pieces of them, each after those it needs; not what goes into a
     reduction whose results are not one a row: such a one is there before."""
-    seen = set() if seen is None else seen
-    if (value, access) in seen:
-        return
-    seen.add((value, access))
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and inside(owner) and not (is_reduction(owner) and has_columns(access)):
-        for operand, operand_access in sources(owner, access):
-            yield from pieces(operand, operand_access, inside, seen)
-    yield value, access
+
+    def needs(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
+        owner = piece[0].owner
+        if isinstance(owner, ir.Block) or not inside(owner) or (is_reduction(owner) and has_columns(piece[1])):
+            return ()
+        return sources(owner, piece[1])
+
+    return in_order((value, access), needs)
 
 
 def sources(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
@@ -120,21 +125,23 @@ def segments(value: ir.Value, labels: Access) -> list[tuple[Access, int]]:
 
 def _bounds(value: ir.Value, access: Access, length: int) -> Iterator[int]:
     """Where a concatenation goes on to its next operand, within a run of so many columns of a value."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or is_reduction(owner) or not has_columns(access):
-        return
-    if owner.name != CONCATENATION:
-        for operand, operand_access in sources(owner, access):
-            yield from _bounds(operand, operand_access, length)
-        return
-    start = start_of(access[-1])
-    for operand, first in zip(owner.operands, starts_of_parts(owner)):
-        last = first + ir.RankedTensorType(operand.type).shape[-1]
-        begin, end = max(start, first), min(start + length, last)
-        if begin < end:
-            yield from (begin - start, end - start)
-            inner = _bounds(operand, (*access[:-1], shifted("col", begin - first)), end - begin)
-            yield from (begin - start + bound for bound in inner)
+
+    def needs(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
+        owner = piece[0].owner
+        ends = isinstance(owner, ir.Block) or is_reduction(owner) or owner.name == CONCATENATION or not has_columns(piece[1])
+        return () if ends else sources(owner, piece[1])
+
+    for each, its_access in in_order((value, access), needs):
+        if isinstance(each.owner, ir.Block) or each.owner.name != CONCATENATION or not has_columns(its_access):
+            continue
+        start = start_of(its_access[-1])
+        for operand, first in zip(each.owner.operands, starts_of_parts(each.owner)):
+            last = first + ir.RankedTensorType(operand.type).shape[-1]
+            begin, end = max(start, first), min(start + length, last)
+            if begin < end:
+                yield from (begin - start, end - start)
+                inner = _bounds(operand, (*its_access[:-1], shifted("col", begin - first)), end - begin)
+                yield from (begin - start + bound for bound in inner)
 
 
 @dataclass(frozen=True)
@@ -177,19 +184,33 @@ class RowWise:
             self.producers.row_lanes = 64  # for all alike
         site.deal_out(first.memory)
 
+    @property
+    def inner(self) -> dict[str, int]:
+        """The dimensions between rows and columns, and how many positions each has."""
+        return {label: size for label, size in zip(self.labels, self.shape) if label and label.startswith("dim")}
+
+    @property
+    def positions(self) -> int | None:
+        """How many rows there are, those of all positions of the inner dimensions; None where only a launch knows."""
+        return None if self.type.is_dynamic_dim(0) else self.shape[0] * math.prod(self.inner.values())
+
+    def share(self, number: ir.Value, per: int, name: str) -> ir.Value:
+        """What this core has of `number` times `per`."""
+        if per > 1:
+            number = self.b.op(arith.muli, number, self.b.index(per), name=name)
+        return self.b.build(TILE.classes["BlockRows"], number, results=[self.b.index_type] * 4)
+
     def build(self) -> None:
         b, t = self.b, self.t
-        share = b.build(TILE.classes["BlockRows"], self.site.rows, results=[b.index_type] * 4)
         if not self.steps and self.is_flat():
-            self.flat(share)
+            self.flat()
             return
+        share = self.share(self.site.rows, math.prod(self.inner.values()), "all_rows")
         short = None
         if self.is_one_run:
-            least = self.producers.row_lanes
-            short = row_batches.length_of_rows(self.pieces, self.steps, self.labels, self.shape[-1], least)
+            short = row_batches.length_of_rows(self)
         if short is not None:
-            rows = None if self.type.is_dynamic_dim(0) else self.shape[0]
-            row_batches.build(self, share, short, rows, self.site.target.vector_cores)
+            row_batches.build(self, share, short)
             return
         lengths = {step.reduction.length for step in self.steps}
         if "col" in self.labels:
@@ -232,18 +253,26 @@ class RowWise:
     def row_shape(self, value: ir.Value) -> list[int]:
         return [size for size in ir.RankedTensorType(value.type).shape[1:] if size != 1]
 
-    def flat(self, share) -> None:
+    def flat(self) -> None:
         b, t = self.b, self.t
-        width = 1
-        for size in self.shape[1:]:
-            width *= size
+        width = math.prod(self.shape[1:])
         innermost = max(i for i, label in enumerate(self.labels) if label is not None)
         access = tuple("col" if i == innermost else None for i in range(len(self.labels)))
         self.tile = self.site.tile // 2
         self.producers.tile = self.tile
         self.site.remarks.append(f"all elements as one sequence, in chunks of {self.tile}")
-        first, last = (t.b.op(arith.muli, end, b.index(width), name=name) if width > 1 else end
+        few_rows = self.type.is_dynamic_dim(0) or self.shape[0] < self.site.target.vector_cores
+        unit = _DEALT if few_rows and width > _DEALT else width
+        if unit == width:
+            share = self.share(self.site.rows, 1, "")
+        else:
+            all_of_them = b.op(arith.muli, self.site.rows, b.index(width), name="elements")
+            units = b.op(arith.divsi, t.plus(all_of_them, b.index(unit - 1)), b.index(unit), name="units")
+            share = self.share(units, 1, "")
+        first, last = (b.op(arith.muli, end, b.index(unit), name=name) if unit > 1 else end
                        for end, name in ((share.first, "first_element"), (share.last, "last_element")))  # fmt: skip
+        if width % unit:
+            last = t.smaller(last, all_of_them, "last_element")
         self.producers.enter_row(t.zero, [])
         self.chunks(first, last, access, 0.0, "This core's elements.")
 
@@ -263,23 +292,14 @@ class RowWise:
                 self.producers.known[value, access] = tile
 
     def row(self, row: ir.Value) -> list[ir.Value]:
-        inner = [i for i, label in enumerate(self.labels) if label is not None and label.startswith("dim")]
-        self.loops(row, inner)
+        """One row, by its number among those of all positions: counted along the inner dimensions, the last one first."""
+        b, producers = self.b, self.producers
+        producers.enter_position(row, self.labels, self.shape)
+        for label, size in reversed(self.inner.items()):
+            producers.outer[label] = b.op(arith.remsi, row, b.index(size), name=f"position_{label}")
+            row = b.op(arith.divsi, row, b.index(size), name="row")
+        self.one(row)
         return []
-
-    def loops(self, row: ir.Value, dims: list[int]) -> None:
-        """The positions of a row in the dimensions between rows and columns, one after another."""
-        if not dims:
-            self.one(row)
-            return
-
-        def body(position):
-            self.producers.outer[self.labels[dims[0]]] = position
-            self.loops(row, dims[1:])
-            return []
-
-        t = self.t
-        t.b.for_(t.zero, t.b.index(self.shape[dims[0]]), t.one, [], body, induction=f"position{dims[0]}")
 
     def one(self, row: ir.Value) -> None:
         """One row, or one run of columns of it."""
