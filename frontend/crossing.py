@@ -19,9 +19,11 @@ from jaxlib.mlir.passmanager import PassManager
 from mlir import ir
 
 import jascend.dialect
-import jascend.indexing  # noqa: F401  its lowering rules, and those of jascend.libraries
+import jascend.draws  # noqa: F401  its lowering rules, and those of jascend.libraries
+import jascend.indexing  # noqa: F401  the same
 import jascend.loops  # noqa: F401  the same
 import jascend.sorting  # noqa: F401  the same
+import jascend.spread  # noqa: F401  the same
 from jascend import batch as batches
 from jascend.constants import bind_constants
 from jascend.keys import OfWords, words

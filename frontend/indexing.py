@@ -133,6 +133,19 @@ def _starts(
     return starts or {0: jnp.zeros(batch, jnp.int32)}
 
 
+_NARROW = (jnp.bool_, jnp.int8)  # what kernels select between as int32
+_FILLS = {"bool": True, "int8": jnp.iinfo(jnp.int8).min, "int32": jnp.iinfo(jnp.int32).min}
+
+
+def _held(dtype, what: str):
+    """What kernels select between elements of a dtype as; raises NoLibraryOperator with `what` where they do not."""
+    if dtype in _NARROW:
+        return jnp.int32
+    if not jnp.issubdtype(dtype, jnp.floating) and dtype != jnp.int32:
+        raise NoLibraryOperator(what.format(dtype))
+    return dtype
+
+
 def _gather(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
     numbers, mode = dimension_numbers, lax.GatherScatterMode.from_any(mode)
     batching = numbers.operand_batching_dims
@@ -141,11 +154,10 @@ def _gather(x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_
     pieces = _pieces(x.shape, starts, slice_sizes, mode, batching)
     out = _taken(x, pieces)
     if pieces.inside is not None:
-        if not jnp.issubdtype(x.dtype, jnp.floating) and x.dtype != jnp.int32:
-            raise NoLibraryOperator(f"a gather of {x.dtype} that fills in what is out of bounds")
-        if fill_value is None:
-            fill_value = jnp.nan if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-        out = jnp.where(pieces.over_result(pieces.inside), out, jnp.asarray(fill_value, x.dtype))
+        fill = _FILLS.get(x.dtype.name, jnp.nan) if fill_value is None else fill_value
+        held = _held(x.dtype, "a gather of {} that fills in what is out of bounds")
+        filled = jnp.where(pieces.over_result(pieces.inside), out.astype(held), jnp.asarray(fill, held))
+        out = filled.astype(x.dtype)
     gone = {("dim", dim) for dim in (*numbers.collapsed_slice_dims, *batching)}
     kept = [axis for axis in pieces.result_axes if axis not in gone]
     out = out.reshape([size for size, axis in zip(out.shape, pieces.result_axes) if axis not in gone])
@@ -203,10 +215,10 @@ def _scattered(x, indices, updates, dimension_numbers, mode) -> tuple[_Pieces, j
 def _scatter(x, indices, updates, *, dimension_numbers, mode, **_):
     pieces, updates = _scattered(x, indices, updates, dimension_numbers, mode)
     if pieces.inside is not None:
-        if not jnp.issubdtype(x.dtype, jnp.floating) and x.dtype != jnp.int32:
-            raise NoLibraryOperator(f"a scatter of {x.dtype} that leaves out what is out of bounds, which aclnnIndexCopy does "
-                                    "not: where nothing is, `.at[...].set(..., mode='promise_in_bounds')`")  # fmt: skip
-        pieces, updates = _only_inside(x, pieces, updates)
+        held = _held(x.dtype, "a scatter of {} that leaves out what is out of bounds, which aclnnIndexCopy does not: where "
+                              "nothing is, `.at[...].set(..., mode='promise_in_bounds')`")  # fmt: skip
+        pieces, updates = _only_inside(x.astype(held), pieces, updates.astype(held))
+        return _replaced(x, pieces, updates.astype(x.dtype))
     return _replaced(x, pieces, updates)
 
 

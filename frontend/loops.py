@@ -1,13 +1,15 @@
-"""Loops with a known number of steps, one step after another; other control flow has no place on a device.
+"""Loops with a known number of steps, one step after another, and branches, all of them; how often a `while_loop` goes round,
+only data says.
 
 A program is a list of launches and calls, which the host starts without looking at what they compute. A `scan` of layers, or a
-`fori_loop` with fixed bounds, becomes its steps; how often a `while_loop` goes round, and which way a `cond` goes, only data
-says.
+`fori_loop` with fixed bounds, becomes its steps. Of a `cond` or a `switch` every branch is computed, and its results are
+selected, as `vmap` of one does.
 """
 
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
 from jax.interpreters import mlir
@@ -44,9 +46,10 @@ def _while(*_, **__):
                             "program for one step in a Python loop, or give `lax.fori_loop` fixed bounds")  # fmt: skip
 
 
-def _cond(*_, **__):
-    raise NoLibraryOperator("a branch that only the data decides: a program is a fixed list of launches. `jnp.where` chooses "
-                            "between results")  # fmt: skip
+def _cond(index, *operands, branches, **_):
+    results = zip(*(jaxpr_as_fun(branch)(*operands) for branch in branches))
+    index = index if index.dtype == jnp.bool_ else jnp.clip(index, 0, len(branches) - 1)
+    return [lax.select_n(index, *cases) for cases in results]
 
 
 register_rule(lax.scan_p, _scan_rule)

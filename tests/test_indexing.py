@@ -48,6 +48,10 @@ CASES = {
     ),
     "set_around": (lambda x, b, y: x.at[ROWS, :, :, b].set(y), X, places(6, 3, 4, distinct=True), normal(3, 4, 5, 4)),
     "one": (lambda x, i: (x.at[i].set(1.0), x.at[:, 3].set(0.0)), normal(9, 8), np.array([12], np.int32)),
+    "flags": (
+        lambda x, i, b: (jnp.zeros((3, 9), bool).at[ROWS, i].set(x > 0), b.at[i[0]].set(1), b.at[i].get(mode="fill"), (x > 0).at[i].get()),
+        normal(3, 4), np.array([[0, 8, 3, 9], [1, 1, 2, 2], [-9, 4, 12, 5]], np.int32), np.arange(6, dtype=np.int8),
+    ),
     "none_inside": (lambda x, i: x.at[i].set(1.0), normal(9, 8), np.array([12, 9, -10], np.int32)),
     "added": (lambda x, i, y: (x.at[i].add(y), x.at[:, i, 2].add(1.0)), normal(9, 9, 4), np.array([1, 1, 12, -9], np.int32),
               normal(4, 9, 4)),

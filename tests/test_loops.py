@@ -40,11 +40,25 @@ def test_stacked_weights_stay_where_they_are():
     assert len(ja.compile(calls, X[:, :3], WEIGHTS[:, :3, :3]).kernels) == 2
 
 
+def test_branches_are_all_computed():
+    """And a number chooses between them; one that is out of bounds is the first or the last branch's."""
+
+    def function(x, step):
+        two = lax.cond(step == 0, lambda x: (x * 2, x.sum(-1)), lambda x: (-x, x.max(-1)), x)
+        three = [lax.switch(step + i, [jnp.exp, jnp.negative, jnp.tanh], x) for i in (-3, 0, 1, 9)]
+        return two, three, jnp.where(step > 0, x, 0), jnp.select([step == 0, x > 0], [x, x + 1], x * 3)
+
+    for step in (0, 1):
+        arguments = X, jnp.asarray(step, jnp.int32)
+        results = on_tiles(ja.compile(function, *arguments), *arguments)
+        for actual, expected in beside_jax(results, function, *arguments):
+            np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (lambda x: lax.while_loop(lambda x: x.max() > 1, lambda x: x / 2, x), "'while': a loop whose number of steps only the data"),
-        (lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), "'cond': a branch that only the data decides"),
         (lambda x: lax.fori_loop(0, 65, lambda _, x: x / 2, x), "'scan': a loop of 65 steps; loops of 1 to 64 are unrolled"),
     ],
 )
