@@ -218,7 +218,8 @@ ASCEND = Dialect(
             results=(Result("out", "tensor", "as `x`"),),
             description=(
                 "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "
-                "the lanes."
+                "the lanes. Rows of 24576 elements and more are added in units of 1024 columns, each by a fixed tree, and one "
+                "tree adds the units: several cores may share such a row."
             ),
             verify=_verify_by_rule,
             rule=rules.row_wise,

@@ -1,5 +1,6 @@
 """Generated kernels of elementwise work and row reductions, run on the twin with the checker on, against XLA."""
 
+import jascend.dialect
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -227,3 +228,34 @@ def test_rows_of_more_dimensions(name):
 def test_one_row_of_attention_takes_all_cores():
     program = ja.compile(softmax, jax.ShapeDtypeStruct((1, 32, 1, 4096), np.float32))
     assert program.kernels[0].blocks == target("ascend910b").vector_cores
+
+
+def all_of(x):
+    return softmax(x), x.sum(-1), x.max(-1)
+
+
+def test_cores_that_share_long_rows():
+    """The same bits as one core gives that has a row to itself, in one round or in several."""
+    x = normal(30, 26000)
+    alone = on_tiles(ja.compile(all_of, x), x)
+    np.testing.assert_allclose(alone[0], softmax(x), rtol=2e-6)
+    for rows in (1, 7):
+        program = ja.compile(all_of, x[:rows])
+        assert program.kernels[0].blocks == {1: 7, 7: 42}[rows]
+        for actual, expected in zip(on_tiles(program, x[:rows]), alone, strict=True):
+            np.testing.assert_array_equal(actual, expected[:rows])
+    program = ja.compile(softmax, x[:7])
+    (kernel,) = program.kernels
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(program.ir("tile"))
+        for rows in (1, 17):
+            blocks = kernel.shape.blocks(rows, 48)
+            (actual,) = run_kernel(module, kernel.name, [x[:rows]], blocks, rows=rows, leading=[rows])
+            np.testing.assert_array_equal(actual, alone[0][:rows])
+
+
+def test_cores_that_share_long_rows_on_the_twin():
+    x = normal(2, 26000)
+    program = ja.compile(all_of, x)
+    for actual, expected in zip(program(x), on_tiles(program, x), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)

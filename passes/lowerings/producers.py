@@ -87,6 +87,11 @@ class Producers:
         all of them, that number is where it lies."""
         self._position = position, {label: size for label, size in zip(labels, shape) if label not in (None, "col") and size != 1}
 
+    @property
+    def place(self) -> ir.Value:
+        """The number of the row at hand, among those of all positions."""
+        return self.row if self._position is None else self._position[0]
+
     def prepare(self, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
         """Makes the tiles that the given pieces, of `tile` elements, need throughout the row, at the insertion point. Called
         again in front of a loop whose pieces have another length."""

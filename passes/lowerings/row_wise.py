@@ -9,6 +9,7 @@ What is gone about how:
   and for the result, and what does not change from row to row is loaded once a core.
 - *Parts set side by side*: a run of columns after another, each as above.
 - *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
+- *Long rows, few of them*: several cores share a row, each with a part of its columns (`row_units`).
 
 Dimensions between the rows and the columns make more rows of each: all of them are dealt out to the cores alike, and where one
 lies follows from its number.
@@ -16,7 +17,8 @@ lies follows from its number.
 A pair of values is computed in the same passes and stored from the same tiles.
 
 A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a fixed
-tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes.
+tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes; long ones are reduced
+in units.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
 from ..builder import tile_type, up
-from . import bodies, row_batches
+from . import bodies, row_batches, row_units
 from .access import (
     CONCATENATION, Access, accesses, base_of, compares, has_columns, in_order, positions_in, shifted, start_of, starts_of_parts,
 )  # fmt: skip
@@ -41,7 +43,7 @@ from .ops import Ops
 from .producers import width_of
 from .reductions import Reduction, is_reduction, reduction_of
 from .row_chunks import slice_of
-from .rows import each_row
+from .rows import each_round, each_row
 from .site import Candidate, Site
 
 SUMMARY = "Elementwise work and reductions along rows, one row after another."
@@ -172,6 +174,7 @@ class RowWise:
     def __init__(self, written: Sequence[Written], site: Site):
         self.b, self.t, self.site, self.producers = site.b, Ops(site.b), site, site.producers
         self.written, first = written, written[0]
+        self.active: ir.Value | None = None  # whether this core's group has a row, where cores go along that have none
         self.labels = labels_of(first.value)
         self.type = ir.RankedTensorType(first.value.type)
         self.shape = self.type.shape
@@ -194,41 +197,58 @@ class RowWise:
         """How many rows there are, those of all positions of the inner dimensions; None where only a launch knows."""
         return None if self.type.is_dynamic_dim(0) else self.shape[0] * math.prod(self.inner.values())
 
-    def share(self, number: ir.Value, per: int, name: str) -> ir.Value:
-        """What this core has of `number` times `per`."""
+    def share(self, number: ir.Value, per: int, name: str, parts: int = 1) -> ir.Value:
+        """What this core, or a group of `parts`, has of `number` times `per`."""
         if per > 1:
             number = self.b.op(arith.muli, number, self.b.index(per), name=name)
-        return self.b.build(TILE.classes["BlockRows"], number, results=[self.b.index_type] * 4)
+        return self.b.build(TILE.classes["BlockRows"], number, results=[self.b.index_type] * 4, parts=parts if parts > 1 else None)
 
     def build(self) -> None:
         b, t = self.b, self.t
         if not self.steps and self.is_flat():
             self.flat()
             return
-        share = self.share(self.site.rows, math.prod(self.inner.values()), "all_rows")
-        short = None
-        if self.is_one_run:
-            short = row_batches.length_of_rows(self)
+        short = row_batches.length_of_rows(self) if self.is_one_run else None
         if short is not None:
-            row_batches.build(self, share, short)
+            row_batches.build(self, self.share(self.site.rows, math.prod(self.inner.values()), "all_rows"), short)
             return
         lengths = {step.reduction.length for step in self.steps}
         if "col" in self.labels:
             lengths.update(length for _, length in self.segments)
-        self.resident = len(lengths) == 1 and max(lengths) <= self.site.tile
         longest = max(lengths, default=1)
-        self.tile = up(longest, _SUMMED if longest > _SUMMED else _LANES) if longest <= self.site.tile else self.site.tile
-        self.tile = max(self.tile, min(_power_of_two(longest), _SUMMED))
+        self.length, self.run = longest, self.columns_of_a_core(lengths)
+        parts = -(-longest // self.run)
+        share = self.share(self.site.rows, math.prod(self.inner.values()), "all_rows", parts)
+        self.begin, self.end = t.zero, None
+        if parts > 1:
+            self.begin = b.op(arith.muli, share.part, b.index(self.run), name="own_columns")
+            self.end = t.smaller(t.plus(self.begin, b.index(self.run)), b.index(longest), "own_columns_end")
+        self.resident = len(lengths) == 1 and self.run <= self.site.tile
+        self.tile = up(self.run, _SUMMED if self.run > _SUMMED else _LANES) if self.run <= self.site.tile else self.site.tile
+        self.tile = max(self.tile, min(_power_of_two(self.run), _SUMMED))
         self.producers.tile = self.tile
         self.ramp = None
-        if any(length % self.tile for length in lengths if any(s.reduction.length == length for s in self.steps)):
+        if any(self.pad(step.reduction.length) is not None for step in self.steps):
             self.ramp = t.ramp(self.tile, b.f32_type, "ramp")
+        self.in_units = [step for step in self.steps if step.reduction.length >= row_units.SHORTEST]
+        if self.in_units:
+            lengths_in_units = [step.reduction.length for step in self.in_units]
+            self.units = row_units.Units(t, lengths_in_units, math.prod(self.inner.values()))
+        shared = f" of {parts} cores, each {self.run}" if parts > 1 else ""
+        self.site.remarks.append(f"rows of {longest}{shared}" + (", in one tile" if self.resident else f" in chunks of {self.tile}"))
         if self.resident:
-            self.site.remarks.append(f"rows of {longest}, each in one tile")
             self.keep_loaded(longest)
+        if parts > 1:
+            self.is_first = b.cmpi("eq", share.part, t.zero, "is_first_part")
+            each_round(t, self.site, share, self.shared_row)
         else:
-            self.site.remarks.append(f"rows of {longest} in chunks of {self.tile}")
-        each_row(t, share, self.row)
+            each_row(t, share, self.row)
+
+    def columns_of_a_core(self, lengths: set[int]) -> int:
+        """How many columns of a row one core has: all, or those of its part, where there are too few rows for all cores."""
+        longest, rows = max(lengths, default=1), self.shape[0]
+        whole = not self.steps or len(lengths) > 1 or not self.is_one_run or self.inner or self.type.is_dynamic_dim(0) or not rows
+        return longest if whole else row_units.columns_of_a_part(rows, longest, self.site.target.vector_cores)
 
     # -- one sequence -------------------------------------------------------------------------------------------
 
@@ -287,8 +307,7 @@ class RowWise:
             element = ir.RankedTensorType(value.type).element_type
             left -= self.tile * max(4, width_of(element))
             if left >= 0:
-                count = b.index(length, "row_length")
-                tile = self.producers.piece(value, access, self.t.zero, count, self.pad(length))
+                tile = self.producers.piece(value, access, self.begin, self.count(length), self.pad(length))
                 self.producers.known[value, access] = tile
 
     def row(self, row: ir.Value) -> list[ir.Value]:
@@ -301,12 +320,33 @@ class RowWise:
         self.one(row)
         return []
 
+    def shared_row(self, row: ir.Value, number: ir.Value, active: ir.Value) -> None:
+        """This core's part of a row; without one, it writes nothing, and meets the others."""
+        self.active = active
+        self.row(row)
+
+    def only_if(self, condition: ir.Value | None, write: Callable[[], None]) -> None:
+        if condition is None:
+            write()
+        else:
+            self.b.if_(condition, [], lambda: write() or [])
+
+    def extent(self, length: int) -> tuple[ir.Value, ir.Value]:
+        """This core's columns of a row, from one on to another."""
+        return self.begin, self.b.index(length, "row_length") if self.end is None else self.end
+
+    def count(self, length: int) -> ir.Value:
+        """How many they are."""
+        return self.b.index(length, "row_length") if self.end is None else self.t.minus(self.end, self.begin, "count")
+
     def one(self, row: ir.Value) -> None:
         """One row, or one run of columns of it."""
         producers, b, t = self.producers, self.b, self.t
         for step in self.steps:
             producers.known.pop((step.value, step.access), None)
         producers.enter_row(row, [])
+        if self.in_units:
+            self.units.enter_row(producers.place)
         done: dict = {}
         for level in range(1, max((step.level for step in self.steps), default=0) + 1):
             for length in dict.fromkeys(step.reduction.length for step in self.steps if step.level == level):
@@ -316,16 +356,18 @@ class RowWise:
             self.store_scalar()
             return
         for labels, length in self.segments:
-            count = b.index(length, "row_length")
             if self.resident:
                 producers.prepare([(each.value, labels) for each in self.written])
-                self.store_all(labels, t.zero, count, self.pad(length), done)
+                self.store_all(labels, self.begin, self.count(length), self.pad(length), done)
             else:
-                self.chunks(t.zero, count, labels, self.pad(length), "The result.")
+                self.chunks(*self.extent(length), labels, self.pad(length), "The result.")
 
     def reduce(self, steps: list[_Step], length: int, done: dict) -> None:
         """Reductions that do not depend on each other, in one pass."""
         b, t, producers = self.b, self.t, self.producers
+        if length >= row_units.SHORTEST:
+            self.reduce_units(steps, length, done)
+            return
         lanes = min(_power_of_two(length), _SUMMED)
         pieces_of = [(step.reduction.source, (*step.access, "col")) for step in steps]
         producers.prepare(pieces_of)
@@ -350,19 +392,51 @@ class RowWise:
 
             partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about="Along the row.")
         for step, tile in zip(steps, partial):
-            whole = t.reduce(step.reduction.kind, tile, lanes, step.word)
-            element = ir.RankedTensorType(step.value.type).element_type
-            n = producers.row_lanes
-            types = [tile_type(n, b.f32_type)]
-            row_tile = b.build(TILE.classes["Broadcast"], whole, results=types, width=n, name=step.word)
-            producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, step.word)
+            self.know(step, t.reduce(step.reduction.kind, tile, lanes, step.word))
+
+    def know(self, step: _Step, whole: ir.Value) -> None:
+        """What a reduction gives, a tile of one lane, for those that need it."""
+        b, n = self.b, self.producers.row_lanes
+        element = ir.RankedTensorType(step.value.type).element_type
+        row_tile = b.build(TILE.classes["Broadcast"], whole, results=[tile_type(n, b.f32_type)], width=n, name=step.word)
+        self.producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, step.word)
+
+    def reduce_units(self, steps: list[_Step], length: int, done: dict) -> None:
+        """The same of long rows; the cores that share one meet when all units are there."""
+        b, t, producers = self.b, self.t, self.producers
+        pieces_of = [(step.reduction.source, (*step.access, "col")) for step in steps]
+        producers.prepare(pieces_of)
+
+        def give(column: ir.Value, count: ir.Value, memo: dict) -> list[ir.Value]:
+            for step, piece in zip(steps, pieces_of):
+                x = self.masked(step, producers.piece(*piece, column, count, self.pad(length), memo), count, length)
+                which = self.in_units.index(step)
+                self.only_if(self.active, lambda: self.units.give(which, step.reduction.kind, x, column, count, step.word))
+            return []
+
+        if self.resident:
+            give(self.begin, self.count(length), done)
+        else:
+            (first, last), size = self.extent(length), b.index(self.tile, "chunk")
+            left = lambda column: size if self.pad(length) is None else t.smaller(t.minus(last, column), size, "count")
+            b.for_(first, last, size, [], lambda at: give(at, left(at), {}), induction="column", about="Along the row.")
+        if self.end is not None:
+            b.build(TILE.classes["SyncAll"])
+        for step in steps:
+            kind = step.reduction.kind
+            self.know(step, self.units.take(self.in_units.index(step), kind, _NEUTRAL[kind], step.word))
+
+    def masked(self, step: _Step, x: ir.Value, count: ir.Value, length: int) -> ir.Value:
+        """A chunk with nothing to reduce behind the end of the row."""
+        if self.pad(length) is None:
+            return x
+        inside = self.b.cmpf("OLT", self.ramp, self.b.splat(self.t.f32_of(count), self.tile), "inside")
+        return self.t.where(inside, x, _NEUTRAL[step.reduction.kind], "masked")
 
     def folded(self, step: _Step, x: ir.Value, count: ir.Value, length: int, lanes: int, before=None) -> ir.Value:
         """`lanes` partial results of a chunk, after those `before`."""
-        b, t, kind = self.b, self.t, step.reduction.kind
-        if length % self.tile:
-            inside = b.cmpf("OLT", self.ramp, b.splat(t.f32_of(count), self.tile), "inside")
-            x = t.where(inside, x, _NEUTRAL[kind], "masked")
+        b, kind = self.b, step.reduction.kind
+        x = self.masked(step, x, count, length)
         for start in range(0, self.tile, lanes):
             part = slice_of(b, x, start, lanes) if self.tile > lanes else x
             before = part if before is None else b.op(_COMBINE[kind], before, part, name=f"{step.word}s")
@@ -370,7 +444,8 @@ class RowWise:
 
     def pad(self, length: int) -> float | None:
         """What fills a tile behind the end of a row; None where the tiles of a row end with it."""
-        return 0.0 if length % self.tile else None
+        ends = length if self.end is None else math.gcd(length, self.run)
+        return 0.0 if ends % self.tile else None
 
     # -- results ------------------------------------------------------------------------------------------------
 
@@ -390,15 +465,19 @@ class RowWise:
     def store_all(self, access: Access, column: ir.Value, count: ir.Value, pad: float | None, done: dict) -> None:
         """Computes a piece of every value and stores it."""
         for each in self.written:
-            self.store(each, self.producers.piece(each.value, access, column, count, pad, done), access, column, count)
+            tile = self.producers.piece(each.value, access, column, count, pad, done)
+            self.only_if(self.active, lambda: self.store(each, tile, access, column, count))
 
     def store(self, written: Written, tile: ir.Value, access: Access, column: ir.Value | None, count: ir.Value) -> None:
         offset = self.producers.offset(self.type, access, column, "out_offset")
         self.b.build(TILE.classes["Store"], self.narrow(tile, written), written.memory, offset, count, once=True)
 
     def store_scalar(self) -> None:
+        """What is one a row; of cores that share the row, the first one writes it."""
+        writes = None if self.active is None else self.b.op(arith.andi, self.active, self.is_first, name="writes")
         for each in self.written:
-            self.store(each, self.producers.row_tile(each.value, self.labels), self.labels, None, self.t.one)
+            tile = self.producers.row_tile(each.value, self.labels)
+            self.only_if(writes, lambda: self.store(each, tile, self.labels, None, self.t.one))
 
     def narrow(self, tile: ir.Value, written: Written) -> ir.Value:
         """A tile in the result's dtype, of booleans in bytes. What was rounded last is there in that dtype already."""
