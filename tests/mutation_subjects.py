@@ -59,8 +59,10 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
     shape = rows, vocabulary
     drawn = {
         "normal": lambda: np.where(np.arange(vocabulary) == vocabulary - 1, 12, rng.normal(0, 4, shape)),  # the last counts
+        "last": lambda: np.where(np.arange(vocabulary) == vocabulary - 1, 40, rng.normal(0, 4, shape)),
         "some ties": lambda: np.round(rng.normal(0, 2, shape) * 2) / 2,
         "flat": lambda: rng.normal(0, 0.01, shape),
+        "flat and high": lambda: rng.normal(5, 0.01, shape),
         "ties": lambda: rng.integers(-40, 40, shape) / 4,
         "same": lambda: np.ones(shape),
         "few": lambda: np.where(rng.random(shape) < 0.002, 5, rng.normal(0, 1, shape)),
@@ -89,6 +91,27 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
 def is_sampled(vocabulary: int) -> np.ndarray:
     """What the search for thresholds samples of a row: 64 runs of 16."""
     return np.arange(vocabulary) % (vocabulary // 64) < 16
+
+
+def sums_of(logits: np.ndarray) -> np.ndarray:
+    """Probabilities up to each rank, in descending order."""
+    weights = np.exp(-np.sort(-logits.astype(np.float64), axis=1))
+    return np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+
+
+def p_for(logits: np.ndarray, *numbers: int) -> np.ndarray:
+    """For each row a top-p whose nucleus has so many elements."""
+    return np.array([sums[n - 2 : n].mean() for sums, n in zip(sums_of(logits), numbers)], F32)
+
+
+def q_at_edge(logits: np.ndarray, p, by_rank: bool = False) -> np.ndarray:
+    """Exponential numbers, of elements or of their ranks, by which the last element of the nucleus is drawn; in every other
+    row the first one behind it, if the nucleus had that."""
+    q = rng_of("edge", list(p)).exponential(size=logits.shape).astype(F32)
+    for i, number in enumerate((sums_of(logits) < np.array(p)[:, None]).sum(axis=1)):
+        rank = min(number + i % 2, logits.shape[1] - 1)
+        q[i, rank if by_rank else np.argsort(-logits[i], kind="stable")[rank]] = 1e-6
+    return q
 
 
 def row(values, dtype=F32) -> np.ndarray:
@@ -216,6 +239,9 @@ def draws_of(calls, vocabulary, dtype=F32):
 @subject(targets=BOTH)
 def filter_sample(target):
     draws = draws_of(FILTER_CALLS, SHORT)
+    for kind in ("normal", "flat"):
+        (call,) = draws_of([(kind, [0.9, 0.6], [0, 0])], SHORT)
+        draws.append(call | {"q": q_at_edge(call["logits"], call["p"])})
     return mutations.of_program(filter_and_draw, *draws, cores=(1, 4), target=target, force=FUSED)
 
 
@@ -297,18 +323,19 @@ def sampler_calls(vocabulary, calls=SAMPLER_CALLS, **others):
 def at_end_of_batch(logits: np.ndarray) -> np.ndarray:
     """For each row a top-p that ends its nucleus with the last but one element of those that are sorted first: all that
     reach a certain element of a sample, or 1024."""
-    ordered = -np.sort(-logits, axis=1)
     sampled = -np.sort(-logits[:, is_sampled(logits.shape[1])][:, :1024], axis=1)
     number = np.minimum((logits >= sampled[:, 127:128]).sum(axis=1), 1024)
-    weights = np.exp(ordered.astype(np.float64))
-    sums = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
-    return np.array([(sums[i, n - 3] + sums[i, n - 2]) / 2 for i, n in enumerate(number)], np.float32)
+    return p_for(logits, *(number - 1))
 
 
 @subject(targets=BOTH)
 def sampler(target):
     q = rng_of("sampler").exponential(size=(ROWS, SHORT)).astype(F32)
-    return mutations.of_program(sample, *sampler_calls(SHORT, q=q), cores=(1, 4), target=target)
+    calls = sampler_calls(SHORT, q=q) + sampler_calls(SHORT, [("normal", [0, 0], [1.0, 1.0])], q=np.ones_like(q))
+    for kind in ("normal", "flat"):
+        (call,) = sampler_calls(SHORT, [(kind, [0, 0], [0.9, 0.6])])
+        calls.append(call | {"q": q_at_edge(call["logits"], call["top_p"], by_rank=True)})
+    return mutations.of_program(sample, *calls, cores=(1, 4), target=target)
 
 
 @subject
@@ -317,6 +344,11 @@ def sampler_long(target):
     calls = sampler_calls(9000, LONG_SAMPLER_CALLS, q=q)
     flat = logits_of("flat", 9000)
     calls.append({"logits": flat, "top_k": ints([0, 0]), "top_p": at_end_of_batch(flat), "q": q})
+    for kind, k in (("normal", [0, 0]), ("flat", [0, 0]), ("flat", [100, 900]), ("flat", [900, 100])):
+        (call,) = sampler_calls(9000, [(kind, k, [1.0, 1.0] if any(k) else [0.9, 0.6])])
+        ends = p_for(call["logits"], *k) if any(k) else call["top_p"]
+        calls.append(call | {"q": q_at_edge(call["logits"], ends, by_rank=True)})
+    calls += sampler_calls(9000, [("last", [50, 7], [0.9, 0.9])], q=np.ones_like(q))  # the last element is the greatest
     return mutations.of_program(sample, *calls, cores=(1, 4), target=target)
 
 
@@ -400,9 +432,12 @@ def filter_of_sorted(target):
     return filtered_when_sorted(target, SHORT, [*FILTER_CALLS, ("ties", [1.0, 1.0], [100, 900])])
 
 
-@subject
+@subject(targets=BOTH)
 def filter_of_sorted_long(target):
-    return filtered_when_sorted(target, 9001, [*FILTER_CALLS, ("normal", [0.9, 1.0], [50, 3000]), ("ties", [1.0, 1.0], [1000, 8000])])
+    calls = [*FILTER_CALLS, ("normal", [0.9, 1.0], [50, 3000]), ("ties", [1.0, 1.0], [1000, 8000])]
+    # The nucleus begins with the last element of a piece of 1024, or the first.
+    calls.append(("flat and high", p_for(logits_of("flat and high", 9001), 9001 - 4095, 9001 - 5120), [0, 0]))
+    return filtered_when_sorted(target, 9001, calls)
 
 
 @subject
