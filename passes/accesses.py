@@ -11,7 +11,7 @@ one iteration to the next they change places. `Access.turn` says which half an a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mlir import ir
 from mlir.dialects import arith
@@ -23,8 +23,7 @@ VIEW = "ascendc.view"
 _SLT = int(arith.CmpIPredicate.slt)
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """The half of a buffer that an iteration of a loop uses: 0 for the carried slot, 1 for the other one."""
 
     loop: ir.Operation
@@ -33,8 +32,7 @@ class Turn:
     bytes: int  # of one half
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """Bytes that an instruction touches, counted from the start of `root`; global memory counts as one byte."""
 
     root: ir.Value
@@ -60,21 +58,32 @@ class Access:
         return [(self.start + start, self.start + end) for start, end in self.pieces]
 
 
-def accesses(op: ir.Operation) -> list[Access]:
-    """What an op of `ascendc` touches, operand by operand."""
-    view, found = op.opview, []
-    for operand in ASCENDC.by_name[op.name].operands:
-        value = getattr(view, operand.name) if operand.role else None
-        if value is None:
-            continue
-        touched = operand.touched(view) if operand.touched else None
-        access = _access(value, operand.role in ("out", "inout"), touched and touched[-1][1], operand.name)
-        if touched and len(touched) > 1:
-            access = replace(access, pieces=tuple(touched))
-        found.append(access)
-        if operand.role == "inout":
-            found.append(replace(access, writes=False))
-    return found
+class Accesses:
+    """What the ops of a kernel touch. Where a buffer lies is looked up once, for all that touch it."""
+
+    def __init__(self):
+        self._places: dict[ir.Value, _Place] = {}
+
+    def of(self, op: ir.OpView) -> list[Access]:
+        """What an op of `ascendc` touches, operand by operand."""
+        found = []
+        for operand in op.definition.operands:
+            value = getattr(op, operand.name) if operand.role else None
+            if value is None:
+                continue
+            place = self._places.get(value)
+            if place is None:
+                place = self._places[value] = _place(value)
+            root, start, end, turn, known, in_global_memory = place
+            pieces = operand.touched(op) if operand.touched and known and not in_global_memory else ()
+            if pieces:
+                end = start + pieces[-1][1]
+            shown = tuple(pieces) if len(pieces) > 1 else ()
+            writes = operand.role != "in"
+            found.append(Access(root, start, end, writes, turn, known, operand.name, shown, in_global_memory))
+            if operand.role == "inout":
+                found.append(found[-1]._replace(writes=False))
+        return found
 
 
 def may_coincide(op: ir.Operation, operand: str) -> bool:
@@ -96,12 +105,23 @@ def root_of(value: ir.Value) -> ir.Value:
     return value
 
 
-def _access(value: ir.Value, writes: bool, touched: int | None, operand: str) -> Access:
+class _Place(NamedTuple):
+    """Where a buffer lies, in the terms of `Access`."""
+
+    root: ir.Value
+    start: int
+    end: int
+    turn: Turn | None = None
+    known: bool = True
+    in_global_memory: bool = False
+
+
+def _place(value: ir.Value) -> _Place:
     root = root_of(value)
     if isinstance(owner := root.owner, ir.Block) or owner.name != "ascendc.local_tensor":
-        return Access(root, 0, 1, writes, operand=operand, in_global_memory=True)
+        return _Place(root, 0, 1, in_global_memory=True)
     start, turn, known = 0, None, True
-    end = buffer_bytes(value) if touched is None else touched
+    end = buffer_bytes(value)
     while value != root:
         view = value.owner.opview
         element = ir.MemRefType(view.buffer.type).element_type
@@ -114,7 +134,7 @@ def _access(value: ir.Value, writes: bool, touched: int | None, operand: str) ->
         else:  # anywhere in what it is a view of
             start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
         value = view.buffer
-    return Access(root, start, end, writes, turn, known, operand)
+    return _Place(root, start, end, turn, known)
 
 
 def _turn(view, element: ir.Type) -> Turn | None:

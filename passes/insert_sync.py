@@ -46,7 +46,7 @@ core after.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from mlir import ir
 
@@ -111,7 +111,7 @@ class _Synchroniser(Program):
 
     def synchronise(self) -> None:
         self.adding = True
-        self.walk(self.body, self.start())
+        self.walk(self.body, 0)
         self.adding = False
         self._drop_redundant()
         self._number_events()
@@ -136,9 +136,6 @@ class _Synchroniser(Program):
         while index < len(items):
             item = items[index]
             before[item] = state
-            if type(item) is Item:
-                index += 1
-                continue
             try:
                 state = self.step(item, state)
                 index += 1
@@ -208,10 +205,10 @@ class _Synchroniser(Program):
         pair = Pair(source, target)
         follows = block.items.index(first) >= block.items.index(second)
         if not carried and not follows:
-            pair.set = self._insert(Flag(None, pair=pair), block, _behind(first))
+            pair.set = self._insert(Flag(None, pair=pair, behind=True), block, _behind(first))
             pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, second)
             return pair.wait
-        pair.set = self._insert(Flag(None, pair=pair), block, _behind(first))
+        pair.set = self._insert(Flag(None, pair=pair, behind=True), block, _behind(first))
         loop = block.owner
         held_up = self.since(0, block.low, second.low) & (-1 if target == _SCALAR else self.of_pipe[target])
         if not (follows and held_up and loop is not None and loop.is_loop):
@@ -221,7 +218,7 @@ class _Synchroniser(Program):
         pair.loop = loop
         pair.wait = self._insert(Flag(None, pair=pair, is_wait=True), block, second)
         pair.first_set = self._insert(Flag(None, pair=pair), loop.block, loop)
-        pair.last_wait = self._insert(Flag(None, pair=pair, is_wait=True), loop.block, _behind(loop))
+        pair.last_wait = self._insert(Flag(None, pair=pair, is_wait=True, behind=True), loop.block, _behind(loop))
         loop.primed.append(pair)
         return pair.first_set
 
@@ -251,7 +248,7 @@ class _Synchroniser(Program):
 
     def _drop_redundant(self) -> None:
         self.before.clear()
-        self.walk(self.body, self.start())
+        self.walk(self.body, 0)
         for sync in self.syncs():
             self._drop_if_redundant(sync)
 
@@ -269,7 +266,7 @@ class _Synchroniser(Program):
         self.before = _Trial(before)
         try:
             if last is None:
-                self.walk(self.body, self.start())
+                self.walk(self.body, 0)
             else:
                 self._settle(last.block, index, self.before[last])
         except Unordered:
@@ -319,7 +316,7 @@ class _Synchroniser(Program):
     def _known_onward(self, item: Item) -> State:
         """What is known behind the branches of an item by which a loop around goes round; nothing of any other item."""
         branch = item.onward if isinstance(item, Control) else None
-        return self.before[branch] if branch is not None else ()
+        return self.before[branch] if branch is not None else 0
 
     # -- event ids ----------------------------------------------------------------------------------------------
 
@@ -357,7 +354,7 @@ class _Synchroniser(Program):
         if not couples:
             self._remove(pair)
             for wait in (pair.wait, pair.last_wait) if pair.loop is not None else (pair.wait,):
-                self._insert(Barrier(None, pipe="ALL"), wait.block, self._next(wait, positions))
+                self._insert(Barrier(None, pipe="ALL", behind=wait.behind), wait.block, self._next(wait, positions))
             return
 
         def held_up(couple: tuple[Pair, Pair]) -> int:
@@ -398,12 +395,13 @@ class _Synchroniser(Program):
 
     def write(self) -> None:
         """Creates the ops of the synchronisation that was added."""
-        following: dict[Block, Item] = {}
-        for item in reversed(self.items()):
-            if item.op is None:
-                with ir.InsertionPoint(following[item.block].op):
-                    item.op = _build(item)
-            following[item.block] = item
+        for block in self.blocks.values():
+            for above, item in pairwise(block.items):
+                if item.op is None and item.behind and above.op is not None:
+                    item.op = _build(item, ir.InsertionPoint.after(above.op))
+            for below, item in pairwise(reversed(block.items)):
+                if item.op is None:
+                    item.op = _build(item, ir.InsertionPoint(below.op))
 
     def counts(self) -> tuple[int, int]:
         """How many flags and how many barriers."""
@@ -412,12 +410,12 @@ class _Synchroniser(Program):
         return flags, sum(isinstance(item, Barrier) and item.op.name == "ascendc.pipe_barrier" for item in items)
 
 
-def _build(item: Item) -> ir.Operation:
+def _build(item: Barrier | Flag, place: ir.InsertionPoint) -> ir.Operation:
     if isinstance(item, Barrier):
-        return ASCENDC.classes["PipeBarrier"].build(pipe=item.pipe).operation
+        return ASCENDC.classes["PipeBarrier"].build(pipe=item.pipe, ip=place).operation
     event = f"{PIPES[item.pair.source]}_{PIPES[item.pair.target]}"
     cls = ASCENDC.classes["WaitFlag" if item.is_wait else "SetFlag"]
-    return cls.build(event=event, event_id=item.pair.event_id).operation
+    return cls.build(event=event, event_id=item.pair.event_id, ip=place).operation
 
 
 def _span(pair: Pair, positions: dict[Item, int]) -> tuple[int, int]:
@@ -431,7 +429,7 @@ def _is_open(pair: Pair, position: int, positions: dict[Item, int]) -> bool:
 
 
 def _covers(known: State, state: State) -> bool:
-    return state is known or not any(bits & ~old for bits, old in zip(state, known))
+    return state | known == known
 
 
 def _beside(a: Item, b: Item) -> tuple[Item, Item]:

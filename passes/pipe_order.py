@@ -1,7 +1,8 @@
 """Which instructions of a kernel are ordered: a walk with bit sets, used by `insert-sync`.
 
 Instructions are numbered in program order. At every point the walk knows, for each pipe, the set of instructions that
-may have run and that the pipe is not certain to find finished (`State`, one integer a pipe). An instruction that
+may have run and that the pipe is not certain to find finished (`State`: one integer, which has a field of bits for each
+pipe, because a walk goes round loops often and every step is then one operation). An instruction that
 conflicts with one in its pipe's set is unordered. A barrier empties the set of its own pipe's instructions. A flag
 carries what its source pipe knew: all the source has been given before, and all that the source itself had waited for.
 What the scalar unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
@@ -18,24 +19,24 @@ loop, in the one before, or earlier; the back edge moves them on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from operator import and_, or_
 
 from mlir import ir
 
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import PIPES, constant_index
 
-from .accesses import Access, accesses, copies_nothing_at_last, copies_nothing_without
+from .accesses import Access, Accesses, copies_nothing_at_last, copies_nothing_without
 from .bounds import runs, turns
 from .builder import RUNS
 from .diagnostics import PassFailure, emit_error
 from .exclusions import Branch, ending_values, excluding_pairs, loops_that_turned
 
-State = tuple[int, ...]  # a bit set for each pipe, in the order of PIPES
+State = int  # a field of three bits an instruction for each pipe, in the order of PIPES
 _SCALAR = PIPES.index("S")
 _LOOPS = ("scf.for", "scf.while")
+_TERMINATORS = ("scf.yield", "scf.condition", "func.return")
 
 
 @dataclass(eq=False)
@@ -52,20 +53,20 @@ class Item:
 class Instruction(Item):
     pipe: int = 0
     accesses: list[Access] = field(default_factory=list)
-    conflicts: int = 0
-    leaves: tuple[int, ...] = ()  # bits that it adds to each pipe's set
+    conflicts: int = 0  # in the field of its pipe
+    leaves: State = 0  # what it adds to each pipe's set
 
 
 @dataclass(eq=False)
 class Control(Item):
     blocks: list[Block] = field(default_factory=list)
-    turning: int = 0  # instructions on buffers whose halves take turns in this loop
-    leading: int = 0  # instructions before the loop on one half of such a buffer
-    ended: int = 0  # copies into such a buffer that are of nothing in the last iteration
-    skipped: int = 0  # leading copies that are of nothing where the loop has no iteration
+    turning: State = 0  # instructions on buffers whose halves take turns in this loop
+    leading: State = 0  # instructions before the loop on one half of such a buffer
+    ended: State = 0  # copies into such a buffer that are of nothing in the last iteration
+    skipped: State = 0  # leading copies that are of nothing where the loop has no iteration
     primed: list[Pair] = field(default_factory=list)  # flags that are set before the loop
     turn: Item | None = None  # where a loop goes back, if it matters what is known there
-    excluded: list[tuple[int, Item]] = field(default_factory=list)  # instructions; they have not run since an item
+    excluded: list[tuple[State, Item]] = field(default_factory=list)  # all but those that have not run since an item
     excluded_since: list[Item] = field(default_factory=list)  # such items outside, for branches inside
     onward: Item | None = None  # of branches some of which end a loop: what is known behind the others
 
@@ -87,12 +88,14 @@ class Control(Item):
 @dataclass(eq=False)
 class Barrier(Item):
     pipe: str = ""  # or "ALL"
+    behind: bool = False  # right behind the item above, not right before the one below: scalar ops may be between
 
 
 @dataclass(eq=False)
 class Flag(Item):
     pair: Pair | None = None
     is_wait: bool = False
+    behind: bool = False  # as of a barrier
 
 
 @dataclass(eq=False)
@@ -144,8 +147,10 @@ class Program:
         self.instructions: list[Instruction] = []
         self.before: dict[Item | Block, State] = {}  # the state that an item was met with, and that at a block's end
         self.primed: dict[Pair, int] = {}  # what a primed flag stands for, at the head of its loop
-        self.of_op: dict[ir.Operation, Item] = {}
         self.controls: dict[ir.Operation, Control] = {}
+        self.blocks: dict[ir.Block, Block] = {}
+        self.accesses = Accesses()
+        self.points: dict[ir.Operation, Item] = {}  # scalar ops before which it matters what is known
         self.excluding: set[Item] = set()  # what decides that branches exclude each other
         self.body = self._block(kernel.regions[0].blocks[0], None)
         self.count = len(self.instructions)
@@ -154,19 +159,25 @@ class Program:
     # -- reading the IR -----------------------------------------------------------------------------------------
 
     def _block(self, block: ir.Block, owner: Control | None) -> Block:
-        result = Block([], owner, low=len(self.instructions))
+        result = self.blocks[block] = Block([], owner, low=len(self.instructions))
         for view in block.operations:
-            item = self._item(view.operation)
-            item.block = result
-            self.of_op[item.op] = item
-            result.items.append(item)
+            item = self._item(view)
+            if item is not None:
+                item.block = result
+                result.items.append(item)
         result.high = len(self.instructions)
         return result
 
-    def _item(self, op: ir.Operation) -> Item:
-        low = len(self.instructions)
-        regions = op.regions
-        if len(regions) and any(len(region.blocks) for region in regions):
+    def _item(self, view: ir.OpView) -> Item | None:
+        """What the walk has to know of an op; of scalar arithmetic nothing."""
+        op = view.operation
+        low, name = len(self.instructions), op.name
+        if name in _TERMINATORS:
+            return Item(op, low, low)
+        if not name.startswith("ascendc."):
+            regions = op.regions
+            if not len(regions) or not any(len(region.blocks) for region in regions):
+                return None
             control = Control(op, low)
             self.controls[op] = control
             control.blocks = [self._block(region.blocks[0], control) for region in regions if len(region.blocks)]
@@ -175,33 +186,46 @@ class Program:
                 emit_error(op, "a while loop's condition must be scalar arithmetic, this one has instructions")
                 raise PassFailure
             return control
-        if op.name in ("ascendc.set_flag", "ascendc.wait_flag", "ascendc.pipe_barrier"):
+        if name in ("ascendc.set_flag", "ascendc.wait_flag", "ascendc.pipe_barrier"):
             emit_error(op, "insert-sync runs on kernels without synchronisation, this one has some already")
             raise PassFailure
-        if op.name == "ascendc.sync_all":
+        if name == "ascendc.sync_all":
             return Barrier(op, low, low, pipe="ALL")
-        definition = ASCENDC.by_name.get(op.name)
-        if definition is None or definition.pipe is None:
-            return Item(op, low, low)
-        instruction = Instruction(op, low, low + 1, pipe=PIPES.index(definition.pipe), accesses=accesses(op))
+        pipe = ASCENDC.by_name[name].pipe
+        if pipe is None:
+            return None
+        instruction = Instruction(op, low, low + 1, pipe=PIPES.index(pipe), accesses=self.accesses.of(view))
         self.instructions.append(instruction)
         return instruction
 
+    def _point(self, op: ir.Operation) -> Item:
+        """An item in the place of a scalar op."""
+        if op not in self.points:
+            block = self.blocks[op.block]
+            index, following = next((i, x) for i, x in enumerate(block.items) if op.is_before_in_block(x.op))
+            self.points[op] = Item(op, following.low, following.low, block)
+            block.items.insert(index, self.points[op])
+        return self.points[op]
+
     def _number_bits(self) -> None:
         n = self.count
+        self.width = 3 * n
+        self.field = (1 << self.width) - 1
+        self.everything = self.spread(self.field)
         self.of_pipe = [0] * len(PIPES)
         for instruction in self.instructions:
             bit = 1 << instruction.low
             self.of_pipe[instruction.pipe] |= bit | bit << n | bit << 2 * n
             # What the scalar unit reads is complete before anything later is issued; what it writes, only to itself.
-            writes = any(access.writes for access in instruction.accesses)
-            is_scalar = instruction.pipe == _SCALAR
-            instruction.leaves = tuple(
-                0 if is_scalar and (pipe == _SCALAR or not writes) else bit for pipe in range(len(PIPES))
-            )
+            if instruction.pipe != _SCALAR:
+                instruction.leaves = self.spread(bit)
+            elif any(access.writes for access in instruction.accesses):
+                instruction.leaves = self.spread(bit) ^ self.at(bit, _SCALAR)
+        self.kept = {pipe: self.everything ^ self.at(bits, i) for i, (pipe, bits) in enumerate(zip(PIPES, self.of_pipe))}
+        self.kept["ALL"] = 0
         self._keep_innermost_turns()
         for instruction in self.instructions:
-            bit = 1 << instruction.low
+            bit = self.spread(1 << instruction.low)
             for access in instruction.accesses:
                 if access.turn:
                     loop = self.controls[access.turn.loop]
@@ -212,6 +236,8 @@ class Program:
         self.turning_loops = [control for control in self.controls.values() if control.turning]
         self._find_conflicts()
         self._find_excluded()
+        for instruction in self.instructions:
+            instruction.conflicts = self.at(instruction.conflicts, instruction.pipe)
         for op, control in self.controls.items():
             if op.name == "scf.while":
                 self._find_endings(control.blocks[1], list(ending_values(op)))
@@ -227,7 +253,7 @@ class Program:
             for k, access in enumerate(instruction.accesses):
                 if access.turn and (block.owner is None or access.turn.loop != block.owner.op):
                     start, end = access.span
-                    instruction.accesses[k] = replace(access, start=start, end=end, turn=None, pieces=())
+                    instruction.accesses[k] = access._replace(start=start, end=end, turn=None, pieces=())
 
     def _find_leading(self) -> None:
         """Finds what fills the halves before the loop in which they take turns: to the loop it is as if the iteration
@@ -245,18 +271,18 @@ class Program:
                 if access.end > (half + 1) * turn.bytes or loop.low <= instruction.low < loop.high:
                     continue
                 shift = half * turn.bytes
-                as_before = replace(turn, half=1 if half == turn.first else 0)
+                as_before = turn._replace(half=1 if half == turn.first else 0)
                 start, end = access.start - shift, access.end - shift
-                instruction.accesses[k] = replace(access, start=start, end=end, turn=as_before)
-                loop.leading |= 1 << instruction.low
+                instruction.accesses[k] = access._replace(start=start, end=end, turn=as_before)
+                bit = self.spread(1 << instruction.low)
+                loop.leading |= bit
                 if instruction.low < loop.low and copies_nothing_without(instruction.op, loop.op):
-                    loop.skipped |= 1 << instruction.low
+                    loop.skipped |= bit
                 break
 
     def _find_excluded(self) -> None:
         """Finds what cannot have run where a branch is taken. What takes turns is left alone: its bits move."""
         n = self.count
-        everything = (1 << 3 * n) - 1
         branches = [
             Branch(op, control.blocks[0].low, control.blocks[0].high)
             for op, control in self.controls.items()
@@ -267,18 +293,19 @@ class Program:
                 loop = self.controls[op]
                 loop.turn = loop.turn or Item(None, loop.high, loop.high, loop.blocks[-1])
                 inside = (1 << loop.high) - (1 << loop.low)
-                outside = everything & ~(inside | inside << n | inside << 2 * n)
+                outside = self.field ^ (inside | inside << n | inside << 2 * n)
                 self._exclude(self.controls[branch.op], outside, loop.turn)
         turning = 0
         for loop in self.turning_loops:
             turning |= loop.turning | loop.leading
         for later, earlier, op in excluding_pairs(branches):
             bits = (1 << earlier.high) - (1 << earlier.low) & ~turning
-            self._exclude(self.controls[later.op], bits, self.of_op[op])
-            self.excluding.add(self.of_op[op])
+            since = self.controls.get(op) or self._point(op.operation)
+            self._exclude(self.controls[later.op], bits, since)
+            self.excluding.add(since)
 
     def _exclude(self, branch: Control, bits: int, since: Item) -> None:
-        branch.excluded.append((bits, since))
+        branch.excluded.append((self.everything ^ self.spread(bits), since))
         control = branch
         while control is not None and since.block not in control.blocks:
             control.excluded_since.append(since)
@@ -290,8 +317,8 @@ class Program:
         deciding: dict[Control, list[tuple[int, int]]] = {}
         for value, number in ending:
             block.ends |= constant_index(value) == number
-            branch = self.of_op.get(value.owner)
-            if isinstance(branch, Control) and not branch.is_loop and branch.block is block:
+            branch = self.controls.get(value.owner)
+            if branch is not None and not branch.is_loop and branch.block is block:
                 deciding.setdefault(branch, []).append((value.result_number, number))
         for branch, results in deciding.items():
             found = False
@@ -364,24 +391,34 @@ class Program:
             raise PassFailure
         return attributes["offset"].value
 
-    # -- the walk -----------------------------------------------------------------------------------------------
+    # -- bits ---------------------------------------------------------------------------------------------------
 
-    def start(self) -> State:
-        return (0,) * len(PIPES)
+    def at(self, bits: int, pipe: int) -> State:
+        """Bits in the field of a pipe."""
+        return bits << self.width * pipe
+
+    def spread(self, bits: int) -> State:
+        """Bits in the fields of all pipes."""
+        state = 0
+        for pipe in range(len(PIPES)):
+            state |= bits << self.width * pipe
+        return state
+
+    def seen(self, state: State, pipe: int) -> int:
+        """The set of a pipe."""
+        return state >> self.width * pipe & self.field
+
+    # -- the walk -----------------------------------------------------------------------------------------------
 
     def step(self, item: Item, state: State) -> State:
         """The state after an item. Raises `Unordered`."""
         kind = type(item)
         if kind is Instruction:
-            earlier = state[item.pipe] & item.conflicts
-            if earlier:
-                raise Unordered(earlier, item)
-            return tuple(map(or_, state, item.leaves))
+            if state & item.conflicts:
+                raise Unordered(self.seen(state & item.conflicts, item.pipe), item)
+            return state | item.leaves
         if kind is Barrier:
-            if item.pipe == "ALL":
-                return self.start()
-            pipe = PIPES.index(item.pipe)
-            return _replaced(state, pipe, state[pipe] & ~self.of_pipe[pipe])
+            return state & self.kept[item.pipe]
         if kind is Flag:
             return self._wait(item, state) if item.is_wait else state
         if kind is Control:
@@ -392,9 +429,8 @@ class Program:
         before = self.before
         for item in block.items:
             before[item] = state
-            if type(item) is not Item:
-                state = self.step(item, state)
-        self.before[block] = state
+            state = self.step(item, state)
+        before[block] = state
         return state
 
     def _wait(self, wait: Flag, state: State) -> State:
@@ -406,16 +442,22 @@ class Program:
         else:
             left = self.turned(pair.loop, self.primed[pair], leave=True)
         if pair.target == _SCALAR:
-            return tuple(seen & left for seen in state)
-        return _replaced(state, pair.target, state[pair.target] & left)
+            return state & self.spread(left)
+        return state & (self.everything ^ self.at(self.field ^ left, pair.target))
 
     def missing(self, pair: Pair, flag: Flag) -> int:
         """What a flag that is set there does not stand for."""
-        return self.before[flag][pair.source] & ~self.of_pipe[pair.source]
+        return self.seen(self.before[flag], pair.source) & (self.field ^ self.of_pipe[pair.source])
 
     def since(self, bits: int, low: int, high: int) -> int:
         """Bits that were there at one number, and those of the instructions from there up to another."""
-        bits |= (1 << high) - (1 << low) if high > low else 0
+        return self.aged(bits | self.between(low, high), low, high)
+
+    def between(self, low: int, high: int) -> int:
+        return (1 << high) - (1 << low) if high > low else 0
+
+    def aged(self, bits: int, low: int, high: int) -> int:
+        """Bits, also where the loops between two numbers may have moved them."""
         for loop in self.turning_loops:
             if low <= loop.low and loop.high <= high:
                 moved = (bits | bits >> self.count) & (loop.turning | loop.leading)
@@ -427,20 +469,20 @@ class Program:
             taken = self._without_excluded(control, state)
             after = [self.walk(block, x) for block, x in zip(control.blocks, (taken, state))]
             if control.onward is not None:
-                self.before[control.onward] = joined(*map(self._onward, control.blocks))
-            return joined(after[0], after[1] if len(after) > 1 else state)
+                self.before[control.onward] = self._onward(control.blocks[0]) | self._onward(control.blocks[1])
+            return after[0] | (after[1] if len(after) > 1 else state)
         if control.turn is not None:
-            self.before[control.turn] = self.start()
-        state = tuple(self.entered(control, bits) for bits in state)
-        not_run = tuple(bits & ~(control.skipped << self.count) for bits in state)
+            self.before[control.turn] = 0
+        state = self.entered(control, state)
+        not_run = state & ~(control.skipped << self.count)
         for pair in control.primed:
             bits = self.since(self.missing(pair, pair.first_set), pair.first_set.low, control.low)
             self.primed[pair] = self.entered(control, bits)
         while True:  # the head's state only grows, so this ends
             left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
-            again = self.back_edge(control, self.walk(control.blocks[-1], left))
-            onward = self.back_edge(control, self._onward(control.blocks[-1])) if control.blocks[-1].deciding else again
-            head = joined(state, onward)
+            again = self.turned(control, self.walk(control.blocks[-1], left))
+            onward = self.turned(control, self._onward(control.blocks[-1])) if control.blocks[-1].deciding else again
+            head = state | onward
             carried = {pair: self.primed[pair] | self.carried(control, pair) for pair in control.primed}
             if not control.turns:
                 self.primed |= carried
@@ -452,30 +494,27 @@ class Program:
             self.primed |= carried
             if control.turn is not None:
                 self.before[control.turn] = again
-        return self._left(control, again if control.runs else joined(not_run, again))
+        return self._left(control, again if control.runs else not_run | again)
 
     def _left(self, control: Control, state: State) -> State:
         """The state behind a loop, of the one at its end."""
-        return tuple(self.turned(control, bits & ~(control.ended << self.count), leave=True) for bits in state)
+        return self.turned(control, state & ~(control.ended << self.count), leave=True)
 
     def _onward(self, block: Block) -> State:
         """The state at a block's end, where a loop goes round from there."""
         if block.ends:
-            return self.start()
+            return 0
         state = self.before[block]
         for branch in block.deciding:
-            known = (self.since(bits, branch.high, block.high) for bits in self.before[branch.onward])
-            state = tuple(map(and_, state, known))
+            ran = self.spread(self.between(branch.high, block.high))
+            state &= self.aged(self.before[branch.onward] | ran, branch.high, block.high)
         return state
 
     def _without_excluded(self, branch: Control, state: State) -> State:
         """What a branch is met with, where it is taken."""
-        for bits, since in branch.excluded:
-            state = tuple(seen & (before | ~bits) for seen, before in zip(state, self.before[since]))
+        for others, since in branch.excluded:
+            state &= self.before[since] | others
         return state
-
-    def back_edge(self, loop: Control, state: State) -> State:
-        return tuple(self.turned(loop, bits) for bits in state) if loop.turning else state
 
     def carried(self, loop: Control, pair: Pair) -> int:
         """What the set in a loop's body does not stand for, at the end of the body."""
@@ -497,7 +536,7 @@ class Program:
     def _moved(self, mask: int, bits: int) -> int:
         n = self.count
         now, last, older = bits & mask, bits >> n & mask, bits >> 2 * n & mask
-        return bits & ~(mask | mask << n | mask << 2 * n) | now << n | (last | older) << 2 * n
+        return bits ^ (now | last << n | older << 2 * n) | now << n | (last | older) << 2 * n
 
     # -- finding one's way --------------------------------------------------------------------------------------
 
@@ -514,14 +553,6 @@ class Program:
 
         visit(self.body)
         return found
-
-
-def joined(a: State, b: State) -> State:
-    return tuple(map(or_, a, b))
-
-
-def _replaced(state: State, pipe: int, bits: int) -> State:
-    return (*state[:pipe], bits, *state[pipe + 1 :])
 
 
 def _conflict_outside(one: Instruction, x: Access, other: Instruction, y: Access) -> bool:

@@ -36,7 +36,7 @@ from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
 from jascend.dialect.elements import element_name
 
-from .accesses import Access, accesses, may_coincide
+from .accesses import Access, Accesses, may_coincide
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
@@ -71,8 +71,9 @@ def _verify(kernel: ir.Operation, target: Target) -> bool:
         sound = False
         emit_error(op, f"'{op.name}' op {rule}")
 
+    accesses = Accesses()
     for op in _ops(kernel):
-        for rule in _broken_rules(op, target):
+        for rule in _broken_rules(op, target, accesses):
             broken(op, rule)
     flags = _Flags(broken)
     flags.walk(kernel.regions[0].blocks[0])
@@ -93,7 +94,7 @@ def _ops(kernel: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _broken_rules(op: ir.Operation, target: Target) -> Iterator[str]:
+def _broken_rules(op: ir.Operation, target: Target, accesses: Accesses) -> Iterator[str]:
     """What an op of `ascendc` breaks."""
     definition = ASCENDC.by_name[op.name]
     if definition.name == "local_tensor":
@@ -105,7 +106,7 @@ def _broken_rules(op: ir.Operation, target: Target) -> Iterator[str]:
     if definition.name.startswith("copy_in") or definition.name.startswith("copy_out"):
         yield from _copy(op.opview)
     if definition.pipe == "V":
-        yield from _overlaps(op)
+        yield from _overlaps(op, accesses)
 
 
 def _place(op: ir.Operation, target: Target) -> Iterator[str]:
@@ -171,8 +172,8 @@ def _copy(view) -> Iterator[str]:
 # -- what an instruction writes and reads -----------------------------------------------------------------------------
 
 
-def _overlaps(op: ir.Operation) -> Iterator[str]:
-    touched = [access for access in accesses(op) if access.known and not access.in_global_memory]
+def _overlaps(op: ir.Operation, accesses: Accesses) -> Iterator[str]:
+    touched = [access for access in accesses.of(op.opview) if access.known and not access.in_global_memory]
     written = next((access for access in touched if access.writes), None)
     if written is None or "offset" not in written.root.owner.attributes:
         return
