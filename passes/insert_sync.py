@@ -136,6 +136,10 @@ class _Synchroniser(Program):
         while index < len(items):
             item = items[index]
             before[item] = state
+            if type(item) is Instruction and not state & item.conflicts:  # as most are
+                state |= item.leaves
+                index += 1
+                continue
             try:
                 state = self.step(item, state)
                 index += 1

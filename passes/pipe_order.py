@@ -30,6 +30,7 @@ from jascend.dialect.ascendc import PIPES, constant_index
 from .accesses import Access, Accesses, copies_nothing_at_last, copies_nothing_without
 from .bounds import runs, turns
 from .builder import RUNS
+from .conflicts import Conflicts
 from .diagnostics import PassFailure, emit_error
 from .exclusions import Branch, ending_values, excluding_pairs, loops_that_turned
 
@@ -234,10 +235,11 @@ class Program:
                         loop.ended |= bit
         self._find_leading()
         self.turning_loops = [control for control in self.controls.values() if control.turning]
-        self._find_conflicts()
-        self._find_excluded()
+        Conflicts(self.instructions)
         for instruction in self.instructions:
-            instruction.conflicts = self.at(instruction.conflicts, instruction.pipe)
+            ordered = self.of_pipe[instruction.pipe] if instruction.pipe in self.in_order else 0
+            instruction.conflicts = self.at(instruction.conflicts & ~ordered, instruction.pipe)
+        self._find_excluded()
         for op, control in self.controls.items():
             if op.name == "scf.while":
                 self._find_endings(control.blocks[1], list(ending_values(op)))
@@ -245,8 +247,9 @@ class Program:
     def _keep_innermost_turns(self) -> None:
         """An instruction takes turns in one loop at the most, the innermost around it that has turns: its three bits
         tell the iterations of no more than one loop apart. In all others it may touch either half."""
-        loops = {a.turn.loop for i in self.instructions for a in i.accesses if a.turn}
-        for instruction in self.instructions:
+        turning = [i for i in self.instructions if any(access.turn for access in i.accesses)]
+        loops = {access.turn.loop for i in turning for access in i.accesses if access.turn}
+        for instruction in turning:
             block = instruction.block
             while block.owner is not None and block.owner.op not in loops:
                 block = block.owner.block
@@ -330,67 +333,6 @@ class Program:
                 block.deciding.append(branch)
         return block.ends or bool(block.deciding)
 
-    # -- conflicts ----------------------------------------------------------------------------------------------
-
-    def _find_conflicts(self) -> None:
-        """Fills in what each instruction conflicts with. Within UB by a sweep over the addresses at which ranges begin
-        and end; a bit set for each stretch between two of them holds who reads and who writes there."""
-        n = self.count
-        spans: list[tuple[int, int, Instruction, Access]] = []
-        outside: dict[ir.Value, list[tuple[Instruction, Access]]] = {}
-        for instruction in self.instructions:
-            for access in instruction.accesses:
-                if access.in_global_memory:
-                    outside.setdefault(access.root, []).append((instruction, access))
-                    continue
-                base = self._address(access.root)
-                spans += [(base + start, base + end, instruction, access) for start, end in access.ranges]
-        edges = sorted({edge for start, end, *_ in spans for edge in (start, end)})
-        at = {edge: i for i, edge in enumerate(edges)}
-        touching, writing = [0] * len(edges), [0] * len(edges)
-        for start, end, instruction, access in spans:
-            for i in range(at[start], at[end]):
-                touching[i] |= 1 << instruction.low
-                if access.writes:
-                    writing[i] |= 1 << instruction.low
-        for start, end, instruction, access in spans:
-            found = 0
-            for i in range(at[start], at[end]):
-                found |= touching[i] if access.writes else writing[i]
-            instruction.conflicts |= found | found << n | found << 2 * n
-        for users in outside.values():
-            for one, x in users:
-                for other, y in users:
-                    if _conflict_outside(one, x, other, y):
-                        bit = 1 << other.low
-                        one.conflicts |= bit | bit << n | bit << 2 * n
-        self._take_turns([span for span in spans if span[3].turn])
-        for instruction in self.instructions:
-            if instruction.pipe in self.in_order:
-                instruction.conflicts &= ~self.of_pipe[instruction.pipe]
-
-    def _take_turns(self, spans: list[tuple[int, int, Instruction, Access]]) -> None:
-        """Takes conflicts back where two accesses are in different halves: in one iteration those of opposite turns,
-        from one iteration to the next those of the same turn."""
-        n = self.count
-        alone = [s for s in spans if sum(a.root == s[3].root for a in s[2].accesses) == 1]
-        for _, _, one, x in alone:
-            for _, _, other, y in alone:
-                if x.turn.loop != y.turn.loop or x.root != y.root:
-                    continue
-                pairs = ((a, b) for a in one.accesses for b in other.accesses if a is not x or b is not y)
-                if any(_shared(a, b, self._address) for a, b in pairs):
-                    continue
-                now = other.low if x.turn.half != y.turn.half else n + other.low
-                one.conflicts &= ~(1 << now)
-
-    def _address(self, root: ir.Value) -> int:
-        attributes = root.owner.attributes
-        if "offset" not in attributes:
-            emit_error(root.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
-            raise PassFailure
-        return attributes["offset"].value
-
     # -- bits ---------------------------------------------------------------------------------------------------
 
     def at(self, bits: int, pipe: int) -> State:
@@ -429,7 +371,10 @@ class Program:
         before = self.before
         for item in block.items:
             before[item] = state
-            state = self.step(item, state)
+            if type(item) is Instruction and not state & item.conflicts:  # as most are
+                state |= item.leaves
+            else:
+                state = self.step(item, state)
         before[block] = state
         return state
 
@@ -553,20 +498,3 @@ class Program:
 
         visit(self.body)
         return found
-
-
-def _conflict_outside(one: Instruction, x: Access, other: Instruction, y: Access) -> bool:
-    """Copies to global memory are not ordered if they are one op in a loop, or marked: they write each element once."""
-    if not (x.writes or y.writes):
-        return False
-    if one.pipe != other.pipe:
-        return True
-    return one is not other and not any(getattr(x.op.opview, "once", None) for x in (one, other))
-
-
-def _shared(a: Access, b: Access, address) -> bool:
-    if a.in_global_memory or b.in_global_memory:
-        return a.root == b.root and (a.writes or b.writes)
-    (a_start, a_end), (b_start, b_end) = a.span, b.span
-    at_a, at_b = address(a.root), address(b.root)
-    return (a.writes or b.writes) and at_a + a_start < at_b + b_end and at_b + b_start < at_a + a_end

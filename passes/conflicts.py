@@ -1,0 +1,117 @@
+"""Which instructions of a kernel touch the same bytes, one of them writing; used by `pipe_order`.
+
+Instructions are bits in the order of the kernel, three for each of n: at i for one of the same iteration of a loop whose
+halves take turns, at n + i of the iteration before, at 2 n + i of earlier ones (see `pipe_order`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import product
+from typing import TYPE_CHECKING
+
+from mlir import ir
+
+from .accesses import Access
+from .diagnostics import PassFailure, emit_error
+
+if TYPE_CHECKING:
+    from .pipe_order import Instruction
+
+_Use = tuple["Instruction", Access]
+
+
+class Conflicts:
+    """Fills in what each instruction conflicts with."""
+
+    def __init__(self, instructions: list[Instruction]):
+        self.count = len(instructions)
+        self.addresses: dict[ir.Value, int] = {}
+        ranges: dict[tuple[int, int], list[_Use]] = defaultdict(list)
+        outside: dict[ir.Value, list[_Use]] = defaultdict(list)
+        turning: dict[tuple[ir.Operation, ir.Value], list[_Use]] = defaultdict(list)
+        for instruction in instructions:
+            for access in instruction.accesses:
+                use = instruction, access
+                if access.in_global_memory:
+                    outside[access.root].append(use)
+                    continue
+                base = self.address(access.root)
+                for start, end in access.ranges:
+                    ranges[base + start, base + end].append(use)
+                if access.turn:
+                    turning[access.turn.loop, access.root].append(use)
+        self.within(ranges)
+        for uses in outside.values():
+            self.outside(uses)
+        for uses in turning.values():
+            self.take_turns(uses)
+
+    def address(self, root: ir.Value) -> int:
+        if root not in self.addresses:
+            attributes = root.owner.attributes
+            if "offset" not in attributes:
+                emit_error(root.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
+                raise PassFailure
+            self.addresses[root] = attributes["offset"].value
+        return self.addresses[root]
+
+    def add(self, instruction: Instruction, bits: int) -> None:
+        instruction.conflicts |= bits | bits << self.count | bits << 2 * self.count
+
+    def within(self, ranges: dict[tuple[int, int], list[_Use]]) -> None:
+        """In the unified buffer. The addresses at which ranges begin and end cut it into stretches; a bit set for each holds
+        who reads and who writes there."""
+        edges = sorted({edge for both in ranges for edge in both})
+        at = {edge: i for i, edge in enumerate(edges)}
+        touching, writing = [0] * len(edges), [0] * len(edges)
+        for (start, end), uses in ranges.items():
+            touch = write = 0
+            for instruction, access in uses:
+                touch |= 1 << instruction.low
+                write |= access.writes << instruction.low
+            for i in range(at[start], at[end]):
+                touching[i] |= touch
+                writing[i] |= write
+        for (start, end), uses in ranges.items():
+            touch = write = 0
+            for i in range(at[start], at[end]):
+                touch |= touching[i]
+                write |= writing[i]
+            for instruction, access in uses:
+                self.add(instruction, touch if access.writes else write)
+
+    def outside(self, uses: list[_Use]) -> None:
+        """In one global memory, which counts as a whole. Copies to it are not ordered among themselves if they are one op in
+        a loop, or marked: they write each element once."""
+        touching, writing, once = defaultdict(int), defaultdict(int), 0
+        for instruction, access in uses:
+            bit = 1 << instruction.low
+            touching[instruction.pipe] |= bit
+            if access.writes:
+                writing[instruction.pipe] |= bit
+                once |= bit if getattr(instruction.op.opview, "once", None) else 0
+        for instruction, access in uses:
+            bit = 1 << instruction.low
+            for pipe, bits in (touching if access.writes else writing).items():
+                if pipe == instruction.pipe:
+                    bits = 0 if once & bit else bits & ~(once | bit)
+                self.add(instruction, bits)
+
+    def take_turns(self, uses: list[_Use]) -> None:
+        """Takes conflicts back where two accesses to a buffer are in different halves: in one iteration those of opposite
+        turns, from one iteration to the next those of the same turn."""
+        alone = [(one, x) for one, x in uses if sum(access.root == x.root for access in one.accesses) == 1]
+        for (one, x), (other, y) in product(alone, alone):
+            pairs = ((a, b) for a in one.accesses for b in other.accesses if a is not x or b is not y)
+            if not any(self.is_shared(a, b) for a, b in pairs):
+                one.conflicts &= ~(1 << other.low + (0 if x.turn.half != y.turn.half else self.count))
+
+    def is_shared(self, a: Access, b: Access) -> bool:
+        if not (a.writes or b.writes):
+            return False
+        if a.in_global_memory or b.in_global_memory:
+            return a.root == b.root
+        (a_start, a_end), (b_start, b_end) = a.span, b.span
+        at_a, at_b = self.address(a.root), self.address(b.root)
+        return at_a + a_start < at_b + b_end and at_b + b_start < at_a + a_end
