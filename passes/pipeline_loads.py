@@ -36,7 +36,6 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlir import ir
@@ -83,15 +82,15 @@ class PipelineLoads:
             if KERNEL not in attributes or SINGLE_BUFFERS in attributes:
                 continue
             b = Builder(kernel.location)
-            done = [self.pipeline(loop, model, b, remarks) for loop in _loops(kernel.operation)]
+            done = [self.pipeline(loop, model, b, remarks) for loop in _survey(kernel.operation)[0]]
             candidates = [ahead for ahead in done if ahead is not None]
             if candidates:
                 kind = "passed" if any(candidates) else "missed"
                 remarks.add(kernel.operation, kind, f"loops that load an iteration ahead: {sum(candidates)} of {len(candidates)}")
 
-    def pipeline(self, loop: ir.Operation, model: _Model, b: Builder, remarks) -> bool | None:
+    def pipeline(self, surveyed: _Loop, model: _Model, b: Builder, remarks) -> bool | None:
         """Whether the loop now loads ahead; None if it has nothing to load that way."""
-        loads = _movable(loop)
+        loop, loads = surveyed.op, _movable(surveyed)
         if not loads or _trips(loop) <= 1 or not turns(loop):
             return None
         copy = sum(map(model.copy_cycles, loads))
@@ -112,41 +111,47 @@ class PipelineLoads:
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-def _loops(op: ir.Operation) -> list[ir.Operation]:
-    """The loops in an op, inner ones first."""
-    found = []
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                found += _loops(inner.operation)
-                if inner.operation.name == "scf.for":
-                    found.append(inner.operation)
-    return found
+@dataclass(frozen=True)
+class _Loop:
+    op: ir.Operation
+    written: set[ir.Value]  # the global memory that is stored to inside
+    meets: bool  # whether the cores wait for each other inside
+
+
+def _survey(op: ir.Operation) -> tuple[list[_Loop], set[ir.Value], bool]:
+    """The loops in an op, inner ones first; and what of the op itself is known of a loop."""
+    loops: list[_Loop] = []
+    written: set[ir.Value] = set()
+    meets = False
+    for block in (block for region in op.regions for block in region.blocks):
+        for view in block.operations:
+            inner = view.operation
+            name = inner.name
+            if name in _STORES:
+                written.add(inner.operands[_STORES[name]])
+            elif name == "tile.sync_all":
+                meets = True
+            elif len(inner.regions):
+                found, written_inside, meets_inside = _survey(inner)
+                loops += found
+                written |= written_inside
+                meets |= meets_inside
+                if name == "scf.for":
+                    loops.append(_Loop(inner, written_inside, meets_inside))
+    return loops, written, meets
 
 
 def _body(loop: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in loop.regions[0].blocks[0].operations]
 
 
-def _all_ops(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _all_ops(inner.operation)
-
-
-def _movable(loop: ir.Operation) -> list[ir.Operation]:
+def _movable(loop: _Loop) -> list[ir.Operation]:
     """The loads that can be made before the iteration that they belong to. One that a loop inside carries stays."""
-    loads = [op for op in _body(loop) if op.name in _LOADS and _slice(op, loop) is not None]
+    if loop.meets:
+        return []
+    loads = [op for op in _body(loop.op) if op.name in _LOADS and _slice(op, loop.op) is not None]
     loads = [op for op in loads if not any(use.owner.operation.name == "scf.for" for use in op.results[0].uses)]
-    written = set()
-    for op in _all_ops(loop) if loads else ():
-        if op.name == "tile.sync_all":
-            return []
-        if op.name in _STORES:
-            written.add(op.operands[_STORES[op.name]])
-    return [op for op in loads if op.operands[0] not in written]
+    return [op for op in loads if op.operands[0] not in loop.written]
 
 
 def _slice(load: ir.Operation, loop: ir.Operation) -> list[ir.Operation] | None:
@@ -202,7 +207,9 @@ class _Model:
         return sum(self.op_cycles(op.operation) for op in block.operations)
 
     def op_cycles(self, op: ir.Operation) -> float:
-        c = self.costs
+        c, name = self.costs, op.name
+        if name.startswith(("arith.", "math.")) and not isinstance(op.results[0].type, ir.RankedTensorType):
+            return 0.0
         if len(op.regions):
             if op not in self.known:
                 inner = max((self.cycles(block) for region in op.regions for block in region.blocks), default=0.0)
@@ -248,9 +255,12 @@ def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
     runs = None if _runs(loop) else b.cmpi("slt", first, last, "any")
     ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
     if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
-        known = set(before)
-        for op in [op for op in _before(loop) if op not in known]:
-            _move_up(op)
+        known, placed = set(before), []
+        for op in _before(loop):
+            if op in known:
+                placed.append(op)
+            else:
+                _move_up(op, placed)
     new = scf.ForOp(first, last, step, [*initial, *ahead], loc=loop.location)
     for name in loop.attributes:
         new.operation.attributes[name] = loop.attributes[name]
@@ -286,17 +296,20 @@ def _before(loop: ir.Operation) -> list[ir.Operation]:
     return ops[: ops.index(loop)]
 
 
-def _move_up(op: ir.Operation) -> None:
-    """Lets a first load begin beside the work before the loop: up to what it needs, another load, or a loop."""
+def _move_up(op: ir.Operation, earlier: list[ir.Operation]) -> None:
+    """Lets a first load begin beside the work before the loop: up to what it needs, another load, or a loop, among the
+    ops `earlier` in the block, which it joins."""
     needed = {operand.owner for operand in op.operands if not isinstance(operand.owner, ir.Block)}
-    earlier = _before(op)
-    for other in reversed(earlier):
+    for i in range(len(earlier), 0, -1):
+        other = earlier[i - 1]
         stays = other.name in (*_LOADS, *_STORES) or other.name == "tile.sync_all" or len(other.regions)
         if other in needed or stays:
             op.move_after(other)
+            earlier.insert(i, op)
             return
     if earlier:
         op.move_before(earlier[0])
+    earlier.insert(0, op)
 
 
 def _runs(loop: ir.Operation) -> bool:
