@@ -330,7 +330,7 @@ def run_pipeline(
     """Runs a pipeline on a copy of `module` and returns the copy; `module` and handles into it stay as they are.
 
     Args:
-      verify_each: verify the IR after every pass.
+      verify_each: verify the IR after every pass, not only after the last one.
       print_after_all: called with the pass name and the op after every pass, see `ir_dumper`.
       timing, remarks: filled in as the passes run, also by a run that fails.
 
@@ -345,6 +345,10 @@ def run_pipeline(
     run = _Run(verify_each, print_after_all, timing or Timing(), remarks or Remarks())
     with result.context:
         run.elements(pipeline.elements, result.operation)
+        if not verify_each:
+            errors = _verification_errors(result.operation, None, "the pipeline", resolve(result.operation.location))
+            if errors:
+                raise PipelineError(str(pipeline), errors)
     return result
 
 
@@ -418,8 +422,7 @@ class _Run:
                 errors.append(of_exception(error, f"{named} failed", position, file))
         self.timing.add(name, time.perf_counter() - start)
         if not errors and self.verify_each:
-            note = Diagnostic("note", f"the IR is invalid after {named}", position)
-            errors = [replace(error, notes=(*error.notes, note)) for error in _verification_errors(op, touches)]
+            errors = _verification_errors(op, touches, named, position)
         if self.print_after is not None:
             self.print_after(f"{name} Failed" if errors else name, op)
         if errors:
@@ -431,14 +434,16 @@ def _file_of(name: str) -> str:
     return "" if info is None else info.file
 
 
-def _verification_errors(op: ir.Operation, names: tuple[str, ...] | None) -> list[Diagnostic]:
+def _verification_errors(op: ir.Operation, names: tuple[str, ...] | None, after: str, position: Position) -> list[Diagnostic]:
+    """What is wrong with the IR after something has run; of the ops of ours only those with certain names may be."""
     with collect(op.context, only_errors=True) as errors:
         try:
             op.verify()
+            jascend.dialect.verify(op, names)
         except ir.MLIRError:
-            return errors
-        jascend.dialect.verify(op, names)
-    return errors
+            pass
+    note = Diagnostic("note", f"the IR is invalid after {after}", position)
+    return [replace(error, notes=(*error.notes, note)) for error in errors]
 
 
 def _ops_below(op: ir.Operation, name: str) -> Iterator[ir.Operation]:

@@ -302,9 +302,14 @@ def test_failure_of_an_upstream_pass():
     assert caught.value.pass_name == "symbol-dce"
 
 
-def test_verify_each_can_be_turned_off():
-    result = run_pipeline(parse(FUNC), "test-break{how=ours}", verify_each=False)
-    assert "tensor<8xi8>" in str(result)
+def test_without_verify_each_the_result_is_verified():
+    seen = []
+    with pytest.raises(PipelineError, match="the IR is invalid after the pipeline"):
+        run_pipeline(
+            parse(FUNC), "test-break{how=ours},symbol-dce", verify_each=False,
+            print_after_all=lambda name, op: seen.append((name, str(op))),
+        )  # fmt: skip
+    assert [("tensor<8xi8>" in text) for _, text in seen] == [True, True]
 
 
 def test_handlers_of_the_caller_see_warnings_but_not_the_errors_that_are_raised():

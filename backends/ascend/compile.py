@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import io
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from jascend.dialect import make_context
 from mlir import ir
 
 from jascend.passes.diagnostics import Diagnostic, Remark, Remarks, collect, render
@@ -38,18 +41,18 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str], chosen: Callable[[s
     }
 
 
-def _kernel_stages(target: str, candidate: int, plugin_passes: Sequence[str]) -> dict[str, str]:
-    on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in ("tile", "ascendc"))
-    return {
-        "tile": (
-            f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}remove-dead-ops{{merge=false}},"
-            f"pipeline-loads{{target={target}}}"
-        ),
-        "ascendc": (
-            f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
-            f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}"
-        ),
-    }
+_KERNEL_STAGES = ("tile", "ascendc")
+
+
+def _kernel_stages(target: str, candidate: int, plugin_passes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in _KERNEL_STAGES)
+    passes = (
+        f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}remove-dead-ops{{merge=false}},"
+        f"pipeline-loads{{target={target}}}",
+        f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
+        f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}",
+    )
+    return zip(_KERNEL_STAGES, passes, strict=True)
 
 
 def _at(stage: str, plugin_passes: Sequence[str]) -> list[str]:
@@ -107,11 +110,35 @@ class Kernel:
         )
 
 
+class Stages(Mapping[str, str]):
+    """The text of modules by name. They are kept as bytecode and printed when they are asked for: to print a kernel takes a
+    tenth of what it takes to compile it."""
+
+    def __init__(self):
+        self._bytecode: dict[str, bytes] = {}
+
+    def add(self, name: str, module: ir.Module) -> None:
+        stream = io.BytesIO()
+        module.operation.write_bytecode(stream)
+        self._bytecode[name] = stream.getvalue()
+
+    def __getitem__(self, name: str) -> str:
+        context = make_context()
+        context.allow_unregistered_dialects = True
+        return str(ir.Module.parse(self._bytecode[name], context))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bytecode)
+
+    def __len__(self) -> int:
+        return len(self._bytecode)
+
+
 @dataclass
 class Compiled:
     """What the compiler hands over: the IR after each stage, the kernels, how to run them, and why it looks like that."""
 
-    stages: dict[str, str] = field(default_factory=dict)
+    stages: Stages = field(default_factory=Stages)
     kernels: list[Kernel] = field(default_factory=list)
     plan: Plan | None = None
     remarks: Remarks = field(default_factory=Remarks)
@@ -143,6 +170,24 @@ def compile_module(
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
     those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` stands for any
     number of rows. Raises `PipelineError` with the diagnostics where a pass refuses."""
+    attempt = partial(_compile, module, target, name, plugin_passes, forbid, force, any_rows)
+    try:
+        return attempt(partial(run_pipeline, verify_each=False))
+    except PipelineError:
+        return attempt(run_pipeline)  # fails too, and knows which pass left IR that is wrong
+
+
+def _compile(
+    module: ir.Module,
+    target: Target,
+    name: str,
+    plugin_passes: Sequence[str],
+    forbid: Collection[str],
+    force: Collection[str],
+    any_rows: int,
+    run: Callable[..., ir.Module],
+) -> Compiled:
+    """As `compile_module`; `run` runs a pipeline."""
 
     def chosen(name: str) -> str:
         if name in forbid:
@@ -154,10 +199,10 @@ def compile_module(
     compiled = Compiled()
     plugin_passes = [name for name in plugin_passes if name not in forbid]
     for stage, pipeline in _graph_stages(f"jascend_{name}", plugin_passes, chosen).items():
-        module = run_pipeline(module, pipeline, remarks=compiled.remarks)
-        compiled.stages[stage] = str(module)
+        module = run(module, pipeline, remarks=compiled.remarks)
+        compiled.stages.add(stage, module)
     compiled.plan = plan_of(_function(module, "main"))
-    fused, module = module, _lower_kernels(module, target, compiled, plugin_passes)
+    fused, module = module, _lower_kernels(module, target, compiled, plugin_passes, run)
     launches = {step.kernel: step for step in compiled.plan.steps if isinstance(step, Launch)}
     with collect(module.context) as problems:
         try:
@@ -173,11 +218,13 @@ def compile_module(
     return compiled
 
 
-def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str]) -> ir.Module:
+def _lower_kernels(
+    module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str], run: Callable[..., ir.Module]
+) -> ir.Module:
     """Down to Ascend C, kernel by kernel: what one of them has no room for is nothing to the others."""
     names = [op.operation.attributes["sym_name"].value for op in module.body.operations if _is_kernel(op)]
-    lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes) for name in names]
-    for stage in _kernel_stages(target.name, 0, ()):
+    lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes, run) for name in names]
+    for stage in _KERNEL_STAGES:
         whole = copy_of(module)
         for name, stages in zip(names, lowered):
             old = _function(whole, name).operation
@@ -186,12 +233,17 @@ def _lower_kernels(module: ir.Module, target: Target, compiled: Compiled, plugin
             old.erase()
             with whole.operation.location:
                 pass_buffers(whole.operation, name)
-        compiled.stages[stage] = str(whole)
+        compiled.stages.add(stage, whole)
     return whole
 
 
 def _lower_kernel(
-    module: ir.Module, name: str, target: Target, remarks: Remarks, plugin_passes: Sequence[str]
+    module: ir.Module,
+    name: str,
+    target: Target,
+    remarks: Remarks,
+    plugin_passes: Sequence[str],
+    run: Callable[..., ir.Module],
 ) -> dict[str, ir.Module]:
     """One kernel after each stage, with the first size of tiles whose buffers fit. What did not is told."""
     kernel = copy_of(module, lambda op: op.operation.attributes["sym_name"].value == name)
@@ -199,8 +251,8 @@ def _lower_kernel(
     for candidate in range(last + 1):
         of_candidate, stages, lowered = Remarks(), {}, kernel
         try:
-            for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes).items():
-                lowered = stages[stage] = run_pipeline(lowered, pipeline, remarks=of_candidate)
+            for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes):
+                lowered = stages[stage] = run(lowered, pipeline, remarks=of_candidate)
         except PipelineError as error:
             if error.pass_name != "allocate-ub":
                 raise
