@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
+from typing import Any
 
 from mlir import ir
 
@@ -86,13 +87,34 @@ def _verify_library_call(op) -> None:
     _expect(op.out, "out", libraries.library_call(op.callee, operands, op.dims or (), op.transposed or ()))
 
 
+def rule_arguments(op) -> tuple[dict[str, rules.Shaped | None], dict[str, Any]]:
+    """What the rule of an operator is asked about an op: the types of its operands, and attributes, by name."""
+    definition = op.definition
+    parameters = inspect.signature(definition.rule).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    operands = {operand.name: shaped(getattr(op, operand.name)) for operand in definition.operands}
+    names = [attribute.name for attribute in definition.attributes if takes_all or attribute.name in parameters]
+    return operands, {name: getattr(op, name) for name in names}
+
+
+def results_of_routing(op, tokens: int | None) -> dict[str, rules.Shaped | None]:
+    """The results of a routing whose number of tokens can be any, by name, with `Rows` in their shapes. `tokens` is what the op
+    has in that number's place; None: `?`."""
+    operands, attributes = rule_arguments(op)
+
+    def of_any(value: rules.Shaped | None) -> rules.Shaped | None:
+        leads = value is not None and value.shape[:1] == (tokens,)
+        return value._replace(shape=(rules.Rows(), *value.shape[1:])) if leads else value
+
+    operands = {name: of_any(value) for name, value in operands.items()}
+    results = op.definition.rule(**operands, **attributes, smaller=rules.Rows.smaller)
+    return {result.name: value for result, value in zip(op.definition.results, results, strict=True)}
+
+
 def _verify_by_rule(op) -> None:
     """An operator whose results are what its rule says."""
-    definition = op.definition
-    accepted = inspect.signature(definition.rule).parameters
-    values = {operand.name: shaped(getattr(op, operand.name)) for operand in definition.operands}
-    names = [attribute.name for attribute in definition.attributes if attribute.name in accepted]
-    expected = definition.rule(**values, **{name: getattr(op, name) for name in names})
+    operands, attributes = rule_arguments(op)
+    expected = op.definition.rule(**operands, **attributes)
     _expect_results(op, [expected] if isinstance(expected, rules.Shaped) else expected, "operands and attributes")
 
 
@@ -129,15 +151,9 @@ def _verify_moe_gating_top_k(op) -> None:
 
 def _verify_moe_gating_routing(op) -> None:
     index = shaped(op.expert_tokens)
-
-    def given(attributes) -> dict:
-        return {attribute.name: getattr(op, attribute.name) for attribute in attributes}
-
     index_dtype = index.dtype if index is not None and index.dtype == "int32" else "int64"
-    expected = rules.moe_gating_routing(
-        *(shaped(getattr(op, operand.name)) for operand in op.definition.operands),
-        gating=given(_GATING), routing=given(_ROUTING) | {"index_dtype": index_dtype}, target=op.target,
-    )  # fmt: skip
+    operands, attributes = rule_arguments(op)
+    expected = rules.moe_gating_routing(**operands, **attributes, index_dtype=index_dtype)
     if op.expert_idx is None:
         expected = (expected[0], None, *expected[2:])
     _expect_results(op, expected, "out_flag, expert_tokens_num_flag, quant_mode and scale")
@@ -443,6 +459,7 @@ ASCEND = Dialect(
                 "operands, attributes and results of both; `fuse-moe` makes it of the two."
             ),
             verify=_verify_moe_gating_routing,
+            rule=rules.moe_gating_routing,
         ),
     ),
 )

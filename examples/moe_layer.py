@@ -2,8 +2,8 @@
 
 The gate's matrix product; grouped gating and routing, which quantizes each token once and dynamically, in one generated
 kernel; the experts as grouped matrix products of the library, on int8, with the SwiGLU between them and its quantization
-in generated kernels; and the sum of each token's experts. The program runs on the twin, with JAX in the libraries' place,
-and is compared with `jax.jit` on the CPU.
+in generated kernels; and the sum of each token's experts. One program serves any number of tokens. It runs on the twin,
+with JAX in the libraries' place, and is compared with `jax.jit` on the CPU.
 """
 
 import argparse
@@ -39,9 +39,10 @@ def moe_layer(x, weights: Weights, *, top_k: int = 8, groups: int = 8, top_group
         routed_scaling_factor=factor,
     )  # fmt: skip
     routed = ja.moe_init_routing(x, gating.expert_idx, expert_num=experts, quant_mode=1)
-    # Rows are in the order of their experts.
-    pairs = gating.expert_idx.reshape(1, -1).astype(jnp.float32)
-    expert_of_row = ja.sort(pairs)[0].reshape(-1).astype(jnp.int32)
+    # The row of each pair of token and expert: all pairs have one, so that none is out of bounds.
+    row_of_pair = dict(mode="promise_in_bounds", wrap_negative_indices=False)
+    expert_of_pair = gating.expert_idx.reshape(-1)
+    expert_of_row = expert_of_pair.at[routed.expanded_row_idx].set(expert_of_pair, unique_indices=True, **row_of_pair)
 
     def experts_of(rows, scale, weight, weight_scale):
         products = jax.lax.ragged_dot(rows, weight, routed.expert_tokens, preferred_element_type=jnp.int32)
@@ -53,7 +54,7 @@ def moe_layer(x, weights: Weights, *, top_k: int = 8, groups: int = 8, top_group
     inner_scale = jnp.max(jnp.abs(inner), axis=-1) / 127
     inner_rows = jnp.round(inner / inner_scale[:, None]).astype(jnp.int8)
     outer = experts_of(inner_rows, inner_scale, weights.second, weights.second_scale)
-    chosen = outer[routed.expanded_row_idx].reshape(tokens, top_k, hidden)
+    chosen = outer.at[routed.expanded_row_idx].get(**row_of_pair).reshape(tokens, top_k, hidden)
     return jnp.einsum("tk,tkh->th", gating.y, chosen).astype(x.dtype)
 
 
@@ -73,16 +74,20 @@ def arguments(tokens: int, hidden: int, experts: int, inner: int) -> tuple[jax.A
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", type=int, nargs=4, default=(16, 512, 64, 256), metavar=("T", "H", "E", "F"))
+    parser.add_argument("--shape", type=int, nargs=3, default=(512, 64, 256), metavar=("H", "E", "F"))
+    parser.add_argument("--tokens", type=int, nargs="+", default=(16, 5), metavar="T", help="of one call after the other")
     parser.add_argument("--target", default="ascend910b")
     options = parser.parse_args()
-    given = arguments(*options.shape)
-    program = ja.compile(moe_layer, *given, target=options.target)
+    x, weights = arguments(max(options.tokens), *options.shape)
+    (tokens,) = jax.export.symbolic_shape("tokens")
+    program = ja.compile(moe_layer, jax.ShapeDtypeStruct((tokens, x.shape[1]), x.dtype), weights, target=options.target)
     print(program.explain())
-    print(program.profile(*given))
-    y, expected = (np.asarray(run(*given), np.float32) for run in (program, jax.jit(moe_layer)))
-    difference = np.abs(y - expected).max() / np.abs(expected).max()
-    print(f"largest difference from jax.jit on the CPU: {difference:.1e} of the largest")
+    for count in options.tokens:
+        given = x[:count], weights
+        print(program.profile(*given))
+        y, expected = (np.asarray(run(*given), np.float32) for run in (program, jax.jit(moe_layer)))
+        difference = np.abs(y - expected).max() / np.abs(expected).max()
+        print(f"{count} tokens: largest difference from jax.jit on the CPU: {difference:.1e} of the largest")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from jascend import keys, libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend import device as npu
+from jascend.backends.ascend.codegen.graph import AnyRows
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch, LibraryCall, Part, Plan, Reshape, TensorType
 from jascend.backends.ascend.targets import target as target_of
@@ -99,9 +100,12 @@ class Program:
 
     def _on_device(self, args, kwargs):
         inputs = self._inputs(args, kwargs)
-        kernels = {kernel.name: kernel for kernel in self.kernels}
+        plan, kernels = self._plan_for(inputs), {kernel.name: kernel for kernel in self.kernels}
+        for step in plan.steps:
+            if isinstance(step, Launch):  # what tiling refuses is refused before anything is copied
+                kernels[step.kernel].on_cores(step, target_of(self.target).vector_cores)
         outputs = self._device.run(
-            self._plan_for(inputs), inputs, {name: kernel.fill for name, kernel in kernels.items()},
+            plan, inputs, {name: kernel.fill for name, kernel in kernels.items()},
             lambda step: step.rows(kernels[step.kernel].rows_of) == 0,
         )  # fmt: skip
         return self._returned(outputs)
@@ -197,7 +201,9 @@ class Program:
             shape, shown = wanted.shape, str(list(wanted.shape))
             if batch is not None:
                 shown = batch.show(shape)
-                rows = given.shape[0] if rows is None and shape[:1] == (batch.rows,) and given.shape else rows
+                if rows is None and shape[:1] == (batch.rows,) and given.shape:
+                    rows = given.shape[0]
+                    batch.check(self.name, name, rows)
                 shape = batch.shape(shape, batch.rows if rows is None else rows)
             if (given.shape, given.dtype) != (shape, wanted.dtype):
                 where = f" with {batch.symbol} = {rows}" if batch is not None and rows is not None else ""
@@ -212,39 +218,39 @@ class Program:
             arrays.append(array)
         return arrays
 
-    def _plan_for(self, arguments: list[np.ndarray]) -> Plan:
-        """The plan with the number of rows that the arguments have."""
+    def _plan_for(self, arguments: Sequence[np.ndarray] | None) -> Plan:
+        """The plan with the number of rows that the arguments have, see `_rows_of`."""
         batch, plan = self._traced.batch, self._compiled.plan
         if batch is None:
             return plan
-        leading = next(i for i, wanted in enumerate(self._traced.arguments) if wanted.shape[:1] == (batch.rows,))
-        rows = arguments[leading].shape[0]
-        return plan.at(lambda dim: batch.size(dim, rows))
+        rows = self._rows_of(arguments)
+        return plan.at(lambda shape: batch.shape(shape, rows))
+
+    def _rows_of(self, arguments: Sequence[np.ndarray] | None) -> int:
+        """The number of rows of a call; without one, that of programs that are written without data."""
+        batch = self._traced.batch
+        if arguments is not None:
+            leading = (i for i, wanted in enumerate(self._traced.arguments) if wanted.shape[:1] == (batch.rows,))
+            return arguments[next(leading)].shape[0]
+        least = max((kernel.signature.least.rows for kernel in self.kernels if kernel.signature.least), default=0)
+        rows = max(_ROWS_OF_CALLERS, batch.least, least)
+        return rows if batch.most is None else min(rows, batch.most)
 
     def _graph(self, run: tuple | None) -> project.Graph:
-        """The whole program for a written project, with the rows of a run, if there was one."""
-        batch, plan = self._traced.batch, self._compiled.plan
+        """The whole program for a written project, with the rows of a run, if there was one, where it is not told others."""
+        batch, any_rows = self._traced.batch, None
         constants = tuple(map(_signed, self._traced.constants))
         types = [TensorType(x.shape, _plan_dtype(x.dtype)) for x in (*self._traced.arguments, *constants)]
         if batch is not None:
-            def size(dim: int, rows: int = _ROWS_OF_CALLERS) -> int:
-                return batch.size(dim, rows)
-
-            plan = plan.at(size) if run is None else self._plan_for(run[0])
-            types = [type_.at(size) for type_ in types]
-        if run is not None:
-            types = [TensorType(x.shape, x.dtype.name) for x in run[0]]
-        return project.Graph(plan, types, run, constants)
+            any_rows = AnyRows(batch.in_cpp, self._rows_of(None if run is None else run[0]))
+        return project.Graph(self._compiled.plan, types, run, constants, any_rows)
 
     def _kernels_for(self, arguments: tuple | None) -> tuple[backend.Kernel, ...]:
         """The kernels as a call with these arguments launches them; without arguments, as they were compiled."""
         batch = self._traced.batch
         if batch is None:
             return self.kernels
-        if arguments is None:
-            plan = self._compiled.plan.at(lambda dim: batch.size(dim, _ROWS_OF_CALLERS))
-        else:
-            plan = self._plan_for(self._inputs(arguments, {}))
+        plan = self._plan_for(None if arguments is None else self._inputs(arguments, {}))
         launches = {step.kernel: step for step in plan.steps if isinstance(step, Launch)}
         cores = target_of(self.target).vector_cores
         return tuple(
@@ -443,9 +449,9 @@ def _check_any_rows(traced: Traced, compiled: backend.Compiled) -> None:
         if not isinstance(step, Launch):
             continue
         sizes = [dim for type_ in (*step.operand_types, *step.types) for dim in type_.shape[1:]]
-        leads = any(type_.shape[0] % batch.rows == 0 for type_ in step.types if type_.shape)
+        leads = any(batch.leads(type_.shape) for type_ in step.types)
         if any(dim and dim % batch.rows == 0 for dim in sizes) or (leads and step.kernel in fixed):
-            given = any(type_.shape and type_.shape[0] % batch.rows == 0 for type_ in step.operand_types)
+            given = any(batch.leads(type_.shape) for type_ in step.operand_types)
             why = "where one row goes depends on how many there are" if given else "no operand has the rows"
             what = f"{step.kernel} serves one number of rows only, not any {batch.symbol}: {why}. Compile the function for "
             raise Unsupported("compile", None, f"{what}each number of rows, as `ja.jit` does")

@@ -26,7 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jascend.errors import Unsupported
 from jascend.raising.graph import Graph, HasEffects, Node
 
 _MOST_BYTES = 1 << 28  # of one value that is computed
@@ -41,7 +40,7 @@ class Bound(NamedTuple):
 
 def bind_constants(closed_jaxpr: Any, rows: int | None = None) -> Bound | None:
     """Takes the data out of a computation; None where there is none. `rows` stands for a symbolic number of rows: what has a
-    dimension of it is not known. Raises Unsupported for a captured array whose size collides with it."""
+    dimension of it is not known."""
     try:
         graph = Graph(closed_jaxpr)
     except HasEffects:
@@ -49,8 +48,6 @@ def bind_constants(closed_jaxpr: Any, rows: int | None = None) -> Bound | None:
     live = graph.live()
     known: set[Node] = set()
     for node in graph.nodes:
-        if node.op == "constant" and _has_rows(node, rows):
-            raise Unsupported("compile", None, f"a captured array may not have a dimension of {rows}, but is {node.shape}")
         if node.op != "argument" and all(x in known for x in node.inputs) and _can_be_known(node, rows):
             known.add(node)
     wanted = list(dict.fromkeys(_frontier(graph, known, live)))

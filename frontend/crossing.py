@@ -7,9 +7,10 @@ module crosses as text in generic form, with its locations, once jaxlib has turn
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +26,7 @@ import jascend.loops  # noqa: F401  the same
 import jascend.sorting  # noqa: F401  the same
 import jascend.spread  # noqa: F401  the same
 from jascend import batch as batches
+from jascend.dialect.errors import OperatorError
 from jascend.constants import bind_constants
 from jascend.keys import OfWords, words
 from jascend.passes.builder import named
@@ -69,12 +71,12 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
     names, in_tree = argument_names(fn, args, kwargs), jax.tree.structure((args, kwargs))
     plain = OfWords(fn, args, kwargs)
     args, kwargs = jax.tree.map(words, (args, kwargs))
-    batch = batches.batch_of(args, kwargs, names)
-    if batch is not None:
-        batches.check(jax.jit(plain, keep_unused=True).trace(*args, **kwargs).jaxpr, batch)
+    symbol, batch = batches.symbol_of(args, kwargs, names), None
+    if symbol is not None:
+        batch = batches.batch_of(symbol, jax.jit(plain, keep_unused=True).trace(*args, **kwargs).jaxpr)
         args, kwargs = batches.with_rows((args, kwargs), batch.rows)
-    traced, remarks = jax.jit(plain, keep_unused=True).trace(*args, **kwargs), ()
-    with limits_of(target):
+    with _for_rows(batch), limits_of(target):
+        traced, remarks = jax.jit(plain, keep_unused=True).trace(*args, **kwargs), ()
         if RAISE_SAMPLING not in forbid:
             traced, remarks = _raised(fn, traced, args, kwargs)
         arguments = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jax.tree.leaves(traced.in_avals))
@@ -99,6 +101,17 @@ def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: s
         plain.arguments,
         plain.results,
     )
+
+
+@contextlib.contextmanager
+def _for_rows(batch: batches.Batch | None) -> Iterator[None]:
+    """Errors of operators say what stands in a symbol's place."""
+    try:
+        yield
+    except OperatorError as error:
+        if batch is not None:
+            error.add_note(f"{batch.symbol} is {batch.rows} here; give it bounds with constraints of `symbolic_shape`")
+        raise
 
 
 def _raised(fn, traced, args: tuple, kwargs: dict) -> tuple[Any, tuple[Remark, ...]]:

@@ -53,8 +53,6 @@ def _why_apart(gating, routing) -> str | None:
         return "they are in different blocks"
     if gating.target is not None and routing.target is not None and gating.target != routing.target:
         return f"it is for {routing.target}, and the gating for {gating.target}"
-    if ir.RankedTensorType(routing.x.type).is_dynamic_dim(0):
-        return "kernels route a fixed number of tokens"
     if _needed(routing, gating) is None:
         return "what it copies depends on what the gating gives"
     return None

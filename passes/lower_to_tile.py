@@ -95,6 +95,7 @@ class LowerToTile:
     candidate: int = option(0, "which of the lowering's sizes to take, the best first; its last one where it has fewer")
     tile: int = option(0, "elements of a row handled at a time, a multiple of 1024; 0: those of the candidate")
     parts: int = option(0, "cores that share a row, where an operator can split one; 0: as its lowering sees fit")
+    any_rows: int = option(0, "the number that stands for any number of rows; 0: all are as they are")
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.tile < 0 or self.tile % 1024:
@@ -188,7 +189,7 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
                 b = Builder(op.location)
                 producers = Producers(b, block.arguments, tile, candidate.piece)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
-                site = Site(b, producers, outputs, target, tile, candidate, options.parts or None)
+                site = Site(b, producers, outputs, target, tile, candidate, options.parts or None, options.any_rows)
                 _build(lowering, op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:

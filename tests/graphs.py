@@ -24,7 +24,7 @@ def on_tiles(program, *arguments):
         def call(step, operands):
             return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
 
-        words = (np.asarray(keys.words(argument)) for argument in arguments)
+        words = (np.asarray(keys.words(argument)) for argument in jax.tree.leaves(arguments))
         arrays = [*(x.view(np.int32) if x.dtype == np.uint32 else x for x in words), *program.constants]
         return program._plan_for(arrays).run(arrays, launch, call)
 

@@ -62,14 +62,15 @@ class Subject:
 
 def of_program(
     function, *calls: dict, target: str = "ascend910b", cores: tuple[int, ...] = (1,), rows: int | None = None,
-    force: tuple[str, ...] = (), forbid: tuple[str, ...] = (), kernel: str = "",
+    force: tuple[str, ...] = (), forbid: tuple[str, ...] = (), kernel: str = "", any_rows: bool = False,
 ) -> Subject:  # fmt: skip
     """A kernel of a program, the one or that whose name ends so, compiled for the arrays of the first of the calls and
     launched for each of them with each number of cores. `rows` compiles it for as many instead: how many cores share a row
-    follows from that."""
+    follows from that; `any_rows` for a symbol."""
     first = calls[0]
-    if rows is not None:
-        first = {name: jax.ShapeDtypeStruct((rows, *a.shape[1:]), a.dtype) for name, a in calls[0].items()}
+    if rows is not None or any_rows:
+        given = jax.export.symbolic_shape("rows")[0] if any_rows else rows
+        first = {name: jax.ShapeDtypeStruct((given, *a.shape[1:]), a.dtype) for name, a in calls[0].items()}
     program = ja.compile(function, **first, target=target, force=force, forbid=forbid)
     (chosen,) = (one for one in program.kernels if one.name.endswith(kernel))
     shape, launches = chosen.shape, []
@@ -98,7 +99,7 @@ def _operands(program, chosen, inputs: list[np.ndarray]) -> tuple[PlannedLaunch,
         found.append((step, operands))
         return [type_.filled(0) for type_ in step.types]
 
-    program._compiled.plan.run(inputs, launch)
+    program._plan_for(inputs).run(inputs, launch)
     return found[0]
 
 

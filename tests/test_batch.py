@@ -92,9 +92,18 @@ REFUSED = [
     (lambda x: jnp.concatenate([x, x[:1]]), [(B, 4)], r"concatenate has a dimension of b \+ 1, no multiple of the batch"),
     (lambda x, y: (x, y), [(C, 4), (D, 4)], "one symbolic dimension, the batch, but there are c of x, d of y"),
     (
-        lambda x, i: ja.moe_init_routing(x, i.astype(jnp.int32), expert_num=4).expanded_x,
-        [(B, 32), (B, 2)],
-        "moe_init_routing serves one number of rows only, not any b: where one row goes depends on how many there are",
+        lambda x: x.at[jnp.argmax(x[:, 0])[None]].get(mode="clip", wrap_negative_indices=False),
+        [(B, 4)], r"gather keeps positions among the rows of the batch inside.*: where all are inside, `x\.at",
+    ),
+    (
+        lambda x, i: (ja.moe_init_routing(x, i.astype(jnp.int32), expert_num=4, active_num=7).expanded_x, jnp.ones(7) * 2),
+        [(B, 32), (B, 2)], "a limit of 7 rows, with b in place of their number, must not be another size too",
+    ),
+    (
+        lambda x, i: ja.moe_init_routing(
+            x, i.astype(jnp.int32), expert_num=4, drop_pad_mode=1, expert_capacity=5000
+        ).expanded_x,
+        [(B, 32), (B, 2)], r"expert_capacity must be at most the number of rows \(4099\)",
     ),
     (
         lambda x: x + jax.random.gumbel(jax.random.key(0), x.shape),
@@ -105,8 +114,20 @@ REFUSED = [
 
 @pytest.mark.parametrize(("function", "shapes", "message"), REFUSED)
 def test_what_has_no_meaning_for_any_batch(function, shapes, message):
-    with pytest.raises(ja.errors.Unsupported, match=message):
+    with pytest.raises((ja.errors.Unsupported, ja.errors.TilingError), match=message) as error:
         ja.compile(function, *(shape(*dims) for dims in shapes))
+    if isinstance(error.value, ja.errors.TilingError):  # the user has not written 4099
+        assert error.value.__notes__[-1] == "b is 4099 here; give it bounds with constraints of `symbolic_shape`"
+
+
+def test_constraints_of_the_symbol():
+    """Say what is compiled in its place, and which calls are refused."""
+    (rows,) = jax.export.symbolic_shape("rows", constraints=["rows >= 5000", "rows <= 6000"])
+    program = ja.compile(lambda x: x * 2, shape(rows, 4))
+    for count in (4999, 6001):
+        with pytest.raises(ValueError, match=f"x has {count} rows, but was compiled for rows >= 5000 and rows <= 6000"):
+            program(np.zeros((count, 4), np.float32))
+    assert program._plan_for(program._inputs((np.zeros((5500, 4), np.float32),), {})).steps[0].types[0].shape == (5500, 4)
 
 
 def test_gathers_and_groups_of_dimensions():

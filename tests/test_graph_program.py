@@ -39,6 +39,10 @@ def project(tmp_path_factory):
     program = ja.compile(graph, *arguments())
     assert [c.callee for c in program.library_calls].count("aclnnPermute") == 1  # the others are passed as they lie
     program.write(directory, arguments=arguments())
+    return built(program, directory)
+
+
+def built(program, directory):
     build = directory / "build"
     build.mkdir()
     sources = operators_of_ours(program, build, directory / "test/data")
@@ -50,8 +54,8 @@ def project(tmp_path_factory):
     return directory
 
 
-def run(project):
-    return subprocess.run([str(project / "build/graph")], cwd=project / "test", capture_output=True, text=True)
+def run(project, *told):
+    return subprocess.run([str(project / "build/graph"), *told], cwd=project / "test", capture_output=True, text=True)
 
 
 def test_the_graph_passes(project):
@@ -64,6 +68,33 @@ def test_the_graph_passes(project):
 def test_a_stacked_weight_is_passed_as_it_lies(project):
     text = (project / "test/graph.cpp").read_text()
     assert "A part of it, in place." in text and text.count('"aclnnJascend') == 3  # places, norm, activation
+
+
+def test_one_program_serves_any_batch(tmp_path):
+    """It is told the rows; else they are those of the data that it was written with. Of the rows 20 are kept at most."""
+
+    def layer(x, ids, weight):
+        routed = ja.moe_init_routing(x, ids, expert_num=4, active_num=20)
+        return routed.expanded_x @ weight, routed.expanded_row_idx
+
+    rng = np.random.default_rng(1)
+    x, weight = (rng.normal(size=shape).astype(np.float32) for shape in ((12, 8), (8, 5)))
+    ids = rng.integers(0, 4, (12, 2)).astype(np.int32)
+    (rows,) = jax.export.symbolic_shape("rows")
+    specs = (jax.ShapeDtypeStruct((rows, *a.shape[1:]), a.dtype) for a in (x, ids))
+    program = ja.compile(layer, *specs, jax.ShapeDtypeStruct(weight.shape, weight.dtype))
+    directory = program.write(tmp_path, arguments=(x[:4], ids[:4], weight))
+    text = (directory / "test/graph.cpp").read_text()
+    assert "rows = argc > 2 ? static_cast<int64_t>(std::atoll(argv[2])) : 4;" in text
+    assert "{(2 * rows < 20 ? 2 * rows : 20), 8}" in text and "{2 * rows}" in text
+    built(program, directory)
+    done = run(directory)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    program.write(directory, arguments=(x, ids, weight))
+    assert run(directory, "0", "4").returncode == 2
+    done = run(directory, "0", "12")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.splitlines()[-1] == "graph of 3 arguments: pass"
 
 
 def test_it_notices_what_differs(project):

@@ -56,6 +56,14 @@ def mixed(logits, x):
     return gate.y, ja.moe_init_routing(x, gate.expert_idx, expert_num=64)
 
 
+def routed(x, expert_idx, scale):
+    return ja.moe_init_routing(x, expert_idx, scale, expert_num=16, active_num=100)
+
+
+def padded(x, expert_idx):
+    return ja.moe_init_routing(x, expert_idx, expert_num=16, drop_pad_mode=1, expert_capacity=5)
+
+
 (BATCH,) = jax.export.symbolic_shape("batch")
 KEYS = jax.ShapeDtypeStruct((BATCH,), jax.eval_shape(jax.random.key, 0).dtype)
 NORM = (norm, (shape(BATCH, 96), shape(96)))
@@ -65,6 +73,9 @@ SORT = (ja.sort, (shape(BATCH, 100),))
 DRAWN = (drawn, (shape(BATCH, 100), KEYS))
 PICKED = (picked, (shape(BATCH, 300), KEYS, shape(BATCH)))
 MIXED = (mixed, (shape(600, 64), shape(600, 32)))
+ROUTED = (routed, (shape(BATCH, 32), shape(BATCH, 4, dtype=np.int32), shape(BATCH)))
+PADDED = (padded, (shape(BATCH, 32), shape(BATCH, 7, dtype=np.int32)))
+MIXED_ANY = (mixed, (shape(BATCH, 64), shape(BATCH, 32)))
 FILTER = (filtered, (shape(4, 300), shape(4), shape(4), shape(4, dtype=np.int32)))
 SPLIT = (ja.apply_top_k_top_p, (shape(1, 128256, dtype=jnp.bfloat16), shape(1, dtype=jnp.bfloat16)))
 GATE = (gated, (shape(8, 64), shape(64), shape(64), shape(8, dtype=np.bool_)))
@@ -131,7 +142,7 @@ def test_tiling_is_that_of_python(operators, case):
 def test_tiling_of_any_kernel_is_that_of_python(tmp_path, parts, all_cores):
     """Thousands of launches: groups of cores that do and do not divide, with each kind of scratch memory."""
     layout = tiling.Shape(parts=parts, all_cores=all_cores, uses_rows=all_cores, scratch=(64, 1 << 21, 96))
-    made = Signature((Tensor("x", "float32", (None, 8)),), (Tensor("y", "int64", (None,)),), 4, None)
+    made = Signature((Tensor("x", "float32", (rules.Rows(), 8)),), (Tensor("y", "int64", (rules.Rows(),)),), 4)
     (tmp_path / "op_host").mkdir()
     (tmp_path / "op_kernel").mkdir()
     source = tmp_path / "op_host" / "jascend_x.cpp"
@@ -164,7 +175,7 @@ def test_tiling_refuses(operators, capfd):
     assert host.tiling(shapes(inputs, 4), [(4,)], cores=48)[0] == FAILED
     errors = capfd.readouterr().err
     assert "JascendApplyTopKTopPApplyTopKTopP: logits needs more vector cores a row than there are (561002)" in errors
-    assert "out has not as many rows as the first input that has rows (161002)" in errors
+    assert "out has not the rows that follow from the first input with rows (161002)" in errors
 
 
 def test_no_rows(operators):
@@ -253,7 +264,7 @@ def test_a_kernel_for_fixed_shapes(tmp_path):
     """Without a parameter that leads, only the compiled shapes are taken; scalars come with or without a dimension."""
     layout = tiling.Shape()
     inputs = (Tensor("x", "float32", (4, 8)), Tensor("s", "float16", (), Codes(rank=561002)))
-    made = Signature(inputs, (Tensor("y", "int4", (32,)),), 4, None)
+    made = Signature(inputs, (Tensor("y", "int4", (32,)),), 4)
     (tmp_path / "op_host").mkdir()
     (tmp_path / "op_kernel").mkdir()
     source = tmp_path / "op_host" / "jascend_x.cpp"
@@ -316,17 +327,76 @@ def test_every_operator_with_a_kernel_has_a_rule_and_known_operands():
         name = f"ascend.{definition.name}"
         assert callable(definition.verify) and (definition.rule or hasattr(rules, definition.name)), name
         row_wise = {operand.name for operand in definition.operands if operand.by_row}
-        assert row_wise or name in ("ascend.moe_init_routing", "ascend.moe_gating_routing")  # for a fixed number of tokens
+        # Where one row goes depends on the others.
+        assert row_wise or name in ("ascend.moe_init_routing", "ascend.moe_gating_routing")
 
 
 def test_what_serves_one_number_of_tokens(operators):
-    """Places of rows, counts and the order of pairs are laid out for that number."""
+    """A kernel that was compiled for it; others are refused, with the number in place."""
     kernel, host = operators(MIXED)
     inputs, outputs = kernel.signature.inputs, kernel.signature.outputs
     assert not kernel.signature.any_rows
     assert host.infer_shapes([(601, 64), (601, 32)], len(outputs))[0] == FAILED
     assert host.tiling([(601, 64), (601, 32)], shapes(outputs, 600), cores=48)[0] == FAILED
     assert host.tiling(shapes(inputs, 600), shapes(outputs, 600), cores=48)[0] == SUCCESS
+
+
+#: The least and the most tokens, and the status of others: few are none, or fewer than an expert has rows; of many, an int32
+#: does not count the pairs.
+TOKENS = {
+    "routing": (ROUTED, 0, None, (2**31 - 1) // 4),
+    "padded routing": (PADDED, 5, ja.errors.TilingError, (2**31 - 1) // 7),
+    "gating and routing": (MIXED_ANY, 1, ja.errors.ParamInvalid, (2**31 - 1) // 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "least", "too_few", "most"),
+    [pytest.param(*case, id=name, marks=[pytest.mark.long] * (case[0] is MIXED_ANY)) for name, case in TOKENS.items()],
+)
+def test_any_number_of_tokens(operators, capfd, case, least, too_few, most):
+    """Thousands of launches: tiling, the sizes of what is limited, and errors are those of Python, word for word."""
+    kernel, host = operators(case)
+    made = kernel.signature
+    assert made.most.rows == most and kernel.cores_wait
+    every = [*range(140), 251, 255, 256, 257, 1021, 1023, 1024, 4096, 65521, 10**6, most - 1, most, most + 1, 2**31 - 1]
+    every += map(int, np.random.default_rng(most).integers(1, most, 60))
+    for cores in (1, 2, 7, 20, 40, 47, 48, 64):
+        for rows in every:
+            inputs, outputs = shapes(made.inputs, rows), shapes(made.outputs, rows)
+            found = host.tiling(inputs, outputs, cores)
+            if least <= rows <= most:
+                assert found == (
+                    SUCCESS, kernel.shape.blocks(rows, cores) or cores, list(kernel.shape.data(rows, cores).values()),
+                    kernel.shape.workspace_bytes(rows, cores) + SYSTEM_WORKSPACE
+                    + kernel.shape.scratch[1] * (0 if rows else cores), 1,
+                )  # fmt: skip
+                continue
+            with pytest.raises(too_few if rows < least else ja.errors.TilingError) as error:
+                made.check_rows("x", rows)
+            assert STATUS[error.value.code] == found[0] == host.infer_shapes(inputs, len(outputs))[0]
+            said = capfd.readouterr().err.splitlines()
+            problem = str(error.value).removeprefix("x: ").partition(", but")[0]
+            assert len(said) == 2 and all(f"{problem} ({error.value.code})" in line for line in said)
+    for rows in (least, least + 3, 25, 26, most, -1):
+        expected = [tensor.shape(rows) if rows >= 0 else unknown(tensor) for tensor in made.outputs]
+        assert host.infer_shapes(shapes(made.inputs, rows), len(made.outputs)) == (SUCCESS, expected)
+
+
+def unknown(tensor):
+    return tuple(dim if isinstance(dim, int) else -1 for dim in tensor.dims)
+
+
+def test_limits_of_rows(operators):
+    kernel, host = operators(ROUTED)
+    expanded, index, counts, scales = (tensor.shape for tensor in kernel.signature.outputs)
+    for rows, limited in ((0, 0), (1, 4), (24, 96), (25, 100), (26, 100), (10**6, 100)):
+        assert expanded(rows) == (limited, 32) and scales(rows) == (limited,)
+        assert index(rows) == (4 * rows,) and counts(rows) == (16,)
+    given = shapes(kernel.signature.inputs, 30)
+    assert host.tiling(given, [expanded(31), index(30), counts(30), scales(30)], 48)[0] == SUCCESS  # the limit is the same
+    assert host.tiling(given, [expanded(30), index(31), counts(30), scales(30)], 48)[0] == PARAM_INVALID
+    assert host.tiling([*given[:2], (31,)], shapes(kernel.signature.outputs, 30), 48)[0] == FAILED
 
 
 def test_one_binary_serves_any_number_of_rows(operators):

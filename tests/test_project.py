@@ -17,6 +17,7 @@ from jascend.backends.ascend.codegen import aclnn, direct, tiling
 from jascend.backends.ascend.codegen.op_host import operator_type
 from jascend.backends.ascend.codegen.template import fill
 from jascend.backends.ascend.signature import Signature, Tensor
+from jascend.dialect import rules
 from jascend.backends.ascend.twin.toolchain import compiler
 
 import jascend as ja
@@ -418,9 +419,9 @@ def test_a_call_without_rows_leaves_no_data(tmp_path):
 
 
 def test_signatures_of_fixed_kernels_say_so():
-    signature = Signature((Tensor("x", "float32", (4, 8)),), (), 4, None)
+    signature = Signature((Tensor("x", "float32", (4, 8)),), (), 4)
     assert not signature.any_rows
-    assert Tensor("x", "float32", (None, 8)).shape(3) == (3, 8)
+    assert Tensor("x", "float32", (rules.Rows(), 8)).shape(3) == (3, 8)
 
 
 _WRITES = """

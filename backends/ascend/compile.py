@@ -14,7 +14,7 @@ from mlir import ir
 
 from jascend.passes.diagnostics import Diagnostic, Remark, Remarks, collect, render
 from jascend.passes.lower_to_tile import FILL, KERNEL, candidates, pass_buffers
-from jascend.passes.lowerings.site import ROWS_OF
+from jascend.passes.lowerings.site import ANY_ROWS, ROWS_OF
 from jascend.passes.pipeline import PipelineError, copy_of, run_pipeline
 from jascend.passes.registry import find_pass
 
@@ -44,11 +44,13 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str], chosen: Callable[[s
 _KERNEL_STAGES = ("tile", "ascendc")
 
 
-def _kernel_stages(target: str, candidate: int, plugin_passes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _kernel_stages(
+    target: str, candidate: int, plugin_passes: Sequence[str], any_rows: int
+) -> Iterator[tuple[str, str]]:
     on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in _KERNEL_STAGES)
     passes = (
-        f"lower-to-tile{{target={target} candidate={candidate}}},{on_tiles}remove-dead-ops{{merge=false}},"
-        f"pipeline-loads{{target={target}}}",
+        f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows}}},{on_tiles}"
+        f"remove-dead-ops{{merge=false}},pipeline-loads{{target={target}}}",
         f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
         f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}",
     )
@@ -100,8 +102,10 @@ class Kernel:
         return "SyncAll();" in self.source
 
     def on_cores(self, launch: Launch, cores: int) -> Kernel:
-        """The same kernel with the launch's rows dealt out to as many cores."""
+        """The same kernel with the launch's rows dealt out to as many cores. Raises the operator's error for too few or too
+        many rows."""
         rows = launch.rows(self.rows_of)
+        self.signature.check_rows(self.name, rows)
         return replace(
             self,
             tiling=self.shape.data(rows, cores),
@@ -202,7 +206,7 @@ def _compile(
         module = run(module, pipeline, remarks=compiled.remarks)
         compiled.stages.add(stage, module)
     compiled.plan = plan_of(_function(module, "main"))
-    fused, module = module, _lower_kernels(module, target, compiled, plugin_passes, run)
+    fused, module = module, _lower_kernels(module, target, compiled, plugin_passes, any_rows, run)
     launches = {step.kernel: step for step in compiled.plan.steps if isinstance(step, Launch)}
     with collect(module.context) as problems:
         try:
@@ -219,11 +223,16 @@ def _compile(
 
 
 def _lower_kernels(
-    module: ir.Module, target: Target, compiled: Compiled, plugin_passes: Sequence[str], run: Callable[..., ir.Module]
+    module: ir.Module,
+    target: Target,
+    compiled: Compiled,
+    plugin_passes: Sequence[str],
+    any_rows: int,
+    run: Callable[..., ir.Module],
 ) -> ir.Module:
     """Down to Ascend C, kernel by kernel: what one of them has no room for is nothing to the others."""
     names = [op.operation.attributes["sym_name"].value for op in module.body.operations if _is_kernel(op)]
-    lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes, run) for name in names]
+    lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes, any_rows, run) for name in names]
     for stage in _KERNEL_STAGES:
         whole = copy_of(module)
         for name, stages in zip(names, lowered):
@@ -243,6 +252,7 @@ def _lower_kernel(
     target: Target,
     remarks: Remarks,
     plugin_passes: Sequence[str],
+    any_rows: int,
     run: Callable[..., ir.Module],
 ) -> dict[str, ir.Module]:
     """One kernel after each stage, with the first size of tiles whose buffers fit. What did not is told."""
@@ -251,7 +261,7 @@ def _lower_kernel(
     for candidate in range(last + 1):
         of_candidate, stages, lowered = Remarks(), {}, kernel
         try:
-            for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes):
+            for stage, pipeline in _kernel_stages(target.name, candidate, plugin_passes, any_rows):
                 lowered = stages[stage] = run(lowered, pipeline, remarks=of_candidate)
         except PipelineError as error:
             if error.pass_name != "allocate-ub":
@@ -280,7 +290,7 @@ def _kernel(op: ir.Operation, outlined: ir.Operation, launch: Launch, target: Ta
     names = [parameter.name for parameter in text.parameters]
     kernel = Kernel(
         text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill,
-        signature(outlined, launch, names, rows_of),
+        signature(outlined, launch, names, rows_of, ANY_ROWS in op.attributes),
     )  # fmt: skip
     return kernel.on_cores(launch, target.vector_cores)
 

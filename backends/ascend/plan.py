@@ -19,9 +19,9 @@ class TensorType:
     shape: tuple[int, ...]
     dtype: str
 
-    def at(self, size: Callable[[int], int]) -> TensorType:
-        """The type with each dimension as `size` gives it."""
-        return replace(self, shape=tuple(map(size, self.shape)))
+    def at(self, sized: Callable[[tuple[int, ...]], tuple[int, ...]]) -> TensorType:
+        """The type with the shape that `sized` makes of its own."""
+        return replace(self, shape=sized(self.shape))
 
     def filled(self, fill: int) -> np.ndarray:
         """A tensor before a kernel writes to it, each element `fill`; 0 is the bytes 0, also where that is no zero."""
@@ -91,20 +91,20 @@ class Plan:
     steps: tuple[Launch | LibraryCall | Reshape | Part, ...]
     outputs: tuple[int, ...]
 
-    def at(self, size: Callable[[int], int]) -> Plan:
-        """The same steps on tensors whose dimensions are as `size` gives them."""
+    def at(self, sized: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Plan:
+        """The same steps on tensors of the shapes that `sized` makes of theirs."""
 
         def types(many: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-            return tuple(type_.at(size) for type_ in many)
+            return tuple(type_.at(sized) for type_ in many)
 
         def step_at(step: Launch | LibraryCall | Reshape | Part) -> Launch | LibraryCall | Reshape | Part:
             if isinstance(step, Launch):
                 return replace(step, operand_types=types(step.operand_types), types=types(step.types))
             if isinstance(step, LibraryCall):
-                return replace(step, operand_types=types(step.operand_types), type=step.type.at(size))
+                return replace(step, operand_types=types(step.operand_types), type=step.type.at(sized))
             if isinstance(step, Part):
-                return replace(step, operand_type=step.operand_type.at(size), type=step.type.at(size))
-            return replace(step, type=step.type.at(size))
+                return replace(step, operand_type=step.operand_type.at(sized), type=step.type.at(sized))
+            return replace(step, type=step.type.at(sized))
 
         return replace(self, steps=tuple(map(step_at, self.steps)))
 

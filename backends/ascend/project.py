@@ -38,12 +38,13 @@ Data = Mapping[str, tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
 @dataclass(frozen=True)
 class Graph:
     """How kernels and library calls make up the program, and one run of it: arguments and results. The last arguments are
-    the program's own `constants`."""
+    the program's own `constants`. With `any_rows`, shapes have a number in place of the rows."""
 
     plan: Plan
     arguments: Sequence[TensorType]
     data: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None
     constants: Sequence[np.ndarray] = ()
+    any_rows: graph.AnyRows | None = None
 
 
 def for_toolkit(kernel: Kernel, target: Target, soc: str) -> Kernel:
@@ -77,7 +78,7 @@ def write(
         )
         files[f"{operator_type(kernel.name)}.json"] = _prototype(kernel)
     files |= cmake.files([kernel.name for kernel in kernels], soc) | aclnn.files(calls)
-    files[graph.PATH] = graph.emit(whole.plan, whole.arguments, {call.kernel: call for call in calls})
+    files[graph.PATH] = graph.emit(whole.plan, whole.arguments, {c.kernel: c for c in calls}, whole.any_rows)
     data_files = _data(calls, data)
     data_files |= graph.data(dict(enumerate(whole.constants, start=len(whole.arguments) - len(whole.constants))), ())
     if whole.data and len(data) == len(calls):  # else a kernel had no rows, and was not launched

@@ -2,13 +2,13 @@
 
 A kernel is compiled for the sizes of its operator's rows and serves any number of rows: a parameter "leads" if its
 leading dimension is that number. Which ones do follows from the operator's operands, back through the elementwise work
-inside the kernel. The error of a wrong argument is asked of the operator's own rule, with an argument that is wrong in
-just that way.
+inside the kernel. What a routing gives has as many rows as its rule says. The error of a wrong argument is asked of the
+operator's own rule, with an argument that is wrong in just that way; so is how many rows there may be.
 """
 
 from __future__ import annotations
 
-import inspect
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 from mlir import ir
 
 from jascend.dialect import ASCEND
-from jascend.dialect.ascend import shaped
+from jascend.dialect.ascend import results_of_routing, rule_arguments, shaped
 from jascend.dialect.errors import OperatorError, ParamInvalid, TilingError
-from jascend.dialect.rules import Shaped
+from jascend.dialect.rules import Rows, Shaped
+from jascend.dialect.rules.shaped import INT32_MAX
 from jascend.passes.lowerings.access import CONCATENATION, SLICE, in_order, inputs
 
 from .plan import Launch, TensorType
@@ -35,19 +36,27 @@ class Codes:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A parameter. A dimension of None is the number of rows."""
+    """A parameter."""
 
     name: str
     dtype: str
-    dims: tuple[int | None, ...]
+    dims: tuple[int | Rows, ...]
     codes: Codes = Codes()
 
     @property
     def leads(self) -> bool:
-        return None in self.dims
+        return any(isinstance(dim, Rows) for dim in self.dims)
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        return tuple(rows if dim is None else dim for dim in self.dims)
+        return tuple(dim.at(rows) if isinstance(dim, Rows) else dim for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least or the most rows that there may be, and the status of a call with others."""
+
+    rows: int
+    code: int
 
 
 @dataclass(frozen=True)
@@ -57,36 +66,65 @@ class Signature:
     Attributes:
       inputs, outputs: in the order of the kernel's parameters.
       rows: the compiled number of rows; any other serves too where a parameter leads.
-      empty: the status of a call without rows, or None where that is no error.
+      least, most: how many there may be; None: none at all, as many as an int32 counts.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     rows: int
-    empty: int | None
+    least: Bound | None = None
+    most: Bound | None = None
 
     @property
     def any_rows(self) -> bool:
         return any(tensor.leads for tensor in self.inputs)
 
+    @property
+    def too_few(self) -> str:
+        """What is wrong with fewer rows than `least`."""
+        return "must not be empty" if self.least.rows == 1 else f"must have at least {self.least.rows} rows"
 
-def signature(kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int) -> Signature:
-    """The signature of an outlined kernel whose parameters have these names."""
+    @property
+    def too_many(self) -> str:
+        return f"must have at most {self.most.rows} rows"
+
+    def check_rows(self, operator: str, rows: int) -> None:
+        """Raises the error of a call with so many rows, if it is one."""
+        if self.least is not None and rows < self.least.rows:
+            bound, problem = self.least, self.too_few
+        elif self.most is not None and rows > self.most.rows:
+            bound, problem = self.most, self.too_many
+        else:
+            return
+        error = ParamInvalid if bound.code == ParamInvalid.code else TilingError
+        raise error(operator, self.inputs[0].name, f"{problem}, but has {rows}")
+
+
+def signature(
+    kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int, is_routing: bool = False
+) -> Signature:
+    """The signature of an outlined kernel whose parameters have these names. `is_routing`: whether it is one of any number of
+    tokens."""
     op = next(view for view in kernel.regions[0].blocks[0].operations if view.operation.name in ASCEND.by_name)
-    leading = _leading(op)
-    probe = _Probe(op)
+    rows, block = launch.rows(rows_of), kernel.regions[0].blocks[0]
+    if is_routing:
+        leading = frozenset(i for i, type_ in enumerate(launch.operand_types) if type_.shape[:1] == (rows,))
+        results = [value.shape for name, value in results_of_routing(op, rows).items() if getattr(op, name) is not None]
+    else:
+        leading = _leading(op)
+        results = [(Rows(), *type_.shape[1:]) if leading else type_.shape for type_ in launch.types]
+    probe = _Probe(op, rows, is_routing)
     names = argument_names(names)
-    count = len(launch.operand_types)
-
-    def tensor(i: int, type_: TensorType, leads: bool, codes: Codes) -> Tensor:
-        return Tensor(names[i], type_.dtype, (None, *type_.shape[1:]) if leads else type_.shape, codes)
-
-    operands = [
-        tensor(i, type_, i in leading, probe.codes(argument))
-        for i, (type_, argument) in enumerate(zip(launch.operand_types, kernel.regions[0].blocks[0].arguments))
+    inputs = [
+        Tensor(name, type_.dtype, (Rows(), *type_.shape[1:]) if i in leading else type_.shape, probe.codes(argument))
+        for i, (name, type_, argument) in enumerate(zip(names, launch.operand_types, block.arguments))
     ]
-    results = [tensor(count + i, type_, bool(leading), Codes()) for i, type_ in enumerate(launch.types)]
-    return Signature(tuple(operands), tuple(results), launch.rows(rows_of), probe.empty() if leading else None)
+    outputs = [
+        Tensor(name, type_.dtype, tuple(shape))
+        for name, type_, shape in zip(names[len(inputs) :], launch.types, results, strict=True)
+    ]
+    bounds = probe.bounds() if leading else (None, None)
+    return Signature(tuple(inputs), tuple(outputs), rows, *bounds)
 
 
 # Names that a generated aclnn interface has for itself.
@@ -170,20 +208,17 @@ def _sources(value: ir.Value, dim: int, whole: bool) -> Iterator[tuple[ir.Value,
 
 
 class _Probe:
-    """Calls the rule of an operator with its operands as they are, but for one."""
+    """Calls the rule of an operator with its operands as they are, but for one, or with other numbers of rows."""
 
-    def __init__(self, op: ir.OpView):
+    def __init__(self, op: ir.OpView, rows: int, is_routing: bool):
         definition = ASCEND.by_name[op.operation.name]
-        self.rule = definition.rule
-        accepted = inspect.signature(self.rule).parameters if self.rule is not None else ()
+        self.rule, self.rows = definition.rule, rows
         self.values = {operand.name: getattr(op, operand.name) for operand in definition.operands}
         self.operands = {name: shaped(value) for name, value in self.values.items()}
-        self.attributes: dict[str, Any] = {
-            attribute.name: getattr(op, attribute.name)
-            for attribute in definition.attributes
-            if attribute.name in accepted
-        }
+        self.attributes = rule_arguments(op)[1] if self.rule is not None else {}
         self.row_wise = {operand.name for operand in definition.operands if operand.by_row}
+        if is_routing:
+            self.row_wise = {name for name, operand in self.operands.items() if operand and operand.shape[:1] == (rows,)}
 
     def status(self, **changed: Shaped) -> int | None:
         if self.rule is None:
@@ -212,11 +247,21 @@ class _Probe:
             codes.pop("size", None)
         return Codes(**codes)
 
-    def empty(self) -> int | None:
-        """The status of a call without rows."""
-        without = {
-            name: operand._replace(shape=(0, *operand.shape[1:]))
+    def bounds(self) -> tuple[Bound | None, Bound | None]:
+        """The least and the most rows that the rule takes; None where there is no such bound."""
+        few, many = self.of_rows(0), self.of_rows(INT32_MAX)
+        least = most = None
+        if few is not None:
+            least = Bound(bisect_left(range(self.rows), True, key=lambda rows: self.of_rows(rows) is None), few)
+        if many is not None:
+            beyond = range(self.rows, INT32_MAX + 1)
+            most = Bound(beyond[bisect_left(beyond, True, key=lambda rows: self.of_rows(rows) is not None)] - 1, many)
+        return least, most
+
+    def of_rows(self, rows: int) -> int | None:
+        """The status of a call with so many rows."""
+        return self.status(**{
+            name: operand._replace(shape=(rows, *operand.shape[1:]))
             for name, operand in self.operands.items()
             if operand is not None and name in self.row_wise
-        }
-        return self.status(**without)
+        })  # fmt: skip

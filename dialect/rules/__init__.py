@@ -14,7 +14,7 @@ from jascend.dialect.rules.sampling import (
     random_key,
     sort,
 )
-from jascend.dialect.rules.shaped import TARGETS, Shaped, check_target, same_shape, same_size
+from jascend.dialect.rules.shaped import TARGETS, Rows, Shaped, check_target, same_shape, same_size
 from jascend.dialect.rules.top_k_top_p_sample import MAX_VOCABULARY, top_k_top_p_sample
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "MAX_VOCABULARY",
     "QUANTIZATIONS",
     "TARGETS",
+    "Rows",
     "Shaped",
     "apply_top_k_top_p",
     "apply_top_k_top_p_with_sorted",

@@ -4,7 +4,10 @@ A rule states once what an operator accepts. JAX's abstract evaluation and the M
 neither of them: values come as `Shaped`, problems leave as `jascend.dialect.errors`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jascend.dialect.errors import OperatorError, ParamInvalid, ParamNullptr, TilingError, Unsupported
@@ -17,7 +20,7 @@ INT32_MAX = 2**31 - 1
 class Shaped(NamedTuple):
     """The type of a tensor.
 
-    A dimension is an int, None (MLIR's `?`), or a symbolic dimension of JAX. The dtype is its NumPy name.
+    A dimension is an int, None (MLIR's `?`), `Rows`, or a symbolic dimension of JAX. The dtype is its NumPy name.
     """
 
     shape: tuple[Any, ...]
@@ -25,6 +28,32 @@ class Shaped(NamedTuple):
 
     def __str__(self):
         return f"{self.dtype}[{','.join('?' if size is None else str(size) for size in self.shape)}]"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dimension that follows from how many rows there are: `times` as many, but not more than `most`."""
+
+    times: int = 1
+    most: int | None = None
+
+    def __mul__(self, times: int) -> Rows:
+        return Rows(self.times * times, self.most and self.most * times)
+
+    def at(self, rows: int) -> int:
+        size = self.times * rows
+        return size if self.most is None else min(size, self.most)
+
+    @staticmethod
+    def smaller(a: Rows | int, b: Rows | int) -> Rows | int:
+        """The smaller of two dimensions, of which at most one is `Rows`."""
+        if isinstance(b, Rows):
+            a, b = b, a
+        return Rows(a.times, b if a.most is None else min(a.most, b)) if isinstance(a, Rows) else min(a, b)
+
+    def __str__(self):
+        size = "rows" if self.times == 1 else f"{self.times} * rows"
+        return size if self.most is None else f"min({size}, {self.most})"
 
 
 def same_size(a: Any, b: Any) -> bool:

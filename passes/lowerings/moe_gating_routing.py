@@ -22,10 +22,10 @@ from ..builder import comment, up
 from .lowering import lowering
 from .moe_gating_top_k import Gating
 from .moe_init_routing import CANDIDATES as ROUTING_CANDIDATES
-from .moe_init_routing import FILL, Routing, refusal_of
+from .moe_init_routing import FILL, Routing, build, refusal_of
 from .ops import Ops
 from .routing_order import Block
-from .routing_shape import Shape, shape_of
+from .routing_shape import Shape, ways_of
 from .row_chunks import length_of, with_slice
 from .site import Site
 
@@ -53,70 +53,57 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 )
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body."""
-    _GatingRouting(op, site).build()
+    site.deal_out(site.producers.buffers[op.x.arg_number])
+    build(_GatingRouting, op, site, ways_of(op, op.k, site, most_alone=_ALONE))
 
 
 class _GatingRouting(Routing):
     """A routing whose experts are chosen in place."""
 
-    def __init__(self, op, site: Site):
-        super().__init__(op, site)
-        s = self.shape
-        share = s.tokens if s.alone else -(-s.tokens // s.cores)
-        self.most = s.tokens if s.alone else s.block  # tokens that are gated at once
-        self.gating = Gating(op, op.logits, site, share=min(share, self.most), lanes=site.candidate.tile // 4)
-        if share <= self.gating.shape.rows < self.most:  # a block is one batch
+    def __init__(self, op, site: Site, shape: Shape, share):
+        super().__init__(op, site, shape, share)
+        s = shape
+        self.most = s.share if s.alone else s.block  # tokens that are gated at once
+        self.gating = Gating(op, op.logits, site, share=min(s.share, self.most), lanes=site.candidate.tile // 4)
+        if s.share <= self.gating.shape.rows < self.most:  # a block is one batch
             self.most = self.gating.shape.rows
             self.shape = replace(s, block=self.most)
         self.of_gating = op.location.locations[-1] if op.location.is_a_fused() else op.location  # see fuse-moe
         self.pitch = up(s.slots, _BLOCK)  # lanes of a token's experts, until they are all there
 
-    def shape_of_op(self) -> Shape:
-        tokens = ir.RankedTensorType(self.op.x.type).get_dim_size(0)
-        return shape_of(self.op, self.op.k, self.site.target, self.site.candidate, alone=tokens <= _ALONE)
-
-    def deal_out(self) -> None:
-        self.site.deal_out(self.x)
-
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        share = self.b.build(TILE.classes["BlockRows"], self.site.rows, results=[self.b.index_type] * 4)
         if self.shape.alone:
-            self.all_tokens(share)
+            self.all_tokens()
         else:
-            self.own_tokens(share)
+            self.own_tokens()
 
-    def all_tokens(self, share) -> None:
+    def all_tokens(self) -> None:
         """Every core gates all tokens; the last one writes what comes of that."""
-        b, s = self.b, self.shape
-        self.t = Ops(b)
+        self.t = Ops(self.b)
         self.make_constants()
-        end = b.index(s.tokens)
-        ids = self.chosen(b.index(0), end, self.is_last(share))
-        self.enter(share)
+        ids = self.chosen(self.b.index(0), self.count, self.is_last())
+        self.enter()
         self.plan_rows()
         self.alone(ids)
 
-    def is_last(self, share) -> ir.Value:
+    def is_last(self) -> ir.Value:
         """Whether this core has the last token; some may have none."""
         b = self.b
-        first, end = share.operation.results[:2]
-        is_last = b.cmpi("eq", end, b.index(self.shape.tokens), "is_last")
-        return b.op(arith.andi, is_last, b.cmpi("slt", first, end, "has_tokens"), name="writes_chosen")
+        is_last = b.cmpi("eq", self.tokens[1], self.count, "is_last")
+        return b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name="writes_chosen")
 
-    def own_tokens(self, share) -> None:
+    def own_tokens(self) -> None:
         """Every core gates its own tokens. What is known of them waits in the workspace if it has more than one block."""
-        self.enter(share)
+        self.enter()
         self.make_constants()
         b, t, s, order = self.b, self.t, self.shape, self.order
         order.enter()
         first, end = self.tokens
         tokens = b.index(s.block, "block_tokens")
         several = b.cmpi("sgt", b.op(arith.subi, end, first, name="own_tokens"), tokens, "several_blocks")
-        lanes = up(s.pairs, _BLOCK)
-        experts = t.workspace("experts", lanes, b.f32_type, "launch")
-        ranks = t.workspace("ranks", lanes, b.i32_type, "launch")
+        experts, ranks = order.of_pairs("experts", b.f32_type), order.of_pairs("ranks", b.i32_type)
 
         def rank(token, total, *_):
             last = b.op(arith.minsi, b.op(arith.addi, token, tokens), end, name="last_token")

@@ -23,7 +23,7 @@ from .routing_groups import GROUPINGS, Scaled, group_pitch, groups_of
 from .routing_order import Block, Order
 from .routing_quantize import SCALE_LANES, Dynamic, Static, pitch_of
 from .routing_rows import PairRows, Rows, whole_blocks
-from .routing_shape import Shape, shape_of
+from .routing_shape import Shape, ways_of
 from .row_chunks import length_of, slice_of, with_slice
 from .site import Candidate, Site
 
@@ -62,8 +62,6 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
     present = [value for value in operands if value is not None]
     if ir.RankedTensorType(op.x.type).rank != 2:
         return "is generated for one routing, not for a batch of them"
-    if any(ir.RankedTensorType(value.type).is_dynamic_dim(0) for value in present):
-        return "is generated for a fixed number of tokens"
     if any(not isinstance(value.owner, ir.Block) for value in present):
         return "takes its operands from memory: its kernel does not compute them"
     if slots > _MOST_SLOTS:
@@ -76,53 +74,71 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
 )
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: the order of all pairs, and the rows of this core's tokens."""
-    Routing(op, site).build()
+    site.deal_out(site.producers.buffers[op.expert_idx.arg_number])
+    slots = ir.RankedTensorType(op.expert_idx.type).get_dim_size(1)
+    build(Routing, op, site, ways_of(op, slots, site))
+
+
+def build(routing: type[Routing], op: ir.OpView, site: Site, ways: Sequence[Shape]) -> None:
+    """The one way of a known number of tokens; of any number, the way of few of them, and that of more."""
+    b, rows = site.b, site.rows
+    share = b.build(TILE.classes["BlockRows"], rows, results=[b.index_type] * 4)
+    *few, s = ways
+    if s.tokens is None:
+        site.serve_any_rows()
+    tokens = "any number of" if s.tokens is None else s.tokens
+    how = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
+    up_to = "".join(f", but of up to {way.share} tokens every core orders all pairs" for way in few)
+    site.remarks.append(f"{tokens} x {s.slots} pairs, {s.experts} experts: {how}{up_to}")
+    if s.is_empty:
+        return
+
+    def build_way(way: Shape) -> list[ir.Value]:
+        routing(op, site, way, share).build()
+        return []
+
+    if not few:
+        build_way(s)
+        return
+    # Without tokens, the counts are left to the first core, as where there are many.
+    some = b.cmpi("sgt", rows, b.index(0), "some")
+    is_few = b.op(arith.andi, some, b.cmpi("sle", rows, b.index(few[0].share), "at_most_few"), name="is_few")
+    b.if_(is_few, [], lambda: build_way(few[0]), lambda: build_way(s), about="Few tokens: no core waits for the others.")
 
 
 class Routing:
-    def __init__(self, op, site: Site):
-        self.op, self.site, self.b = op, site, site.b
-        self.shape = self.shape_of_op()
+    """One way to build it, for tokens whose number is that of the shape; `share` are those of each core."""
+
+    def __init__(self, op, site: Site, shape: Shape, share):
+        self.op, self.site, self.b, self.shape = op, site, site.b, shape
         self.x = self.memory(op.x)
-        self.deal_out()
-        s = self.shape
-        how = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
-        site.remarks.append(f"{s.tokens} x {s.slots} pairs, {s.experts} experts: {how}")
-
-    # -- where the experts come from ----------------------------------------------------------------------------------
-
-    def shape_of_op(self) -> Shape:
-        slots = ir.RankedTensorType(self.op.expert_idx.type).get_dim_size(1)
-        return shape_of(self.op, slots, self.site.target, self.site.candidate)
-
-    def deal_out(self) -> None:
-        self.expert_idx = self.memory(self.op.expert_idx)
-        self.site.deal_out(self.expert_idx)
-
-    def ids(self, first: ir.Value, count: ir.Value) -> ir.Value:
-        """The experts of `count` pairs from `first` on; -1 behind them."""
-        return self.t.load(self.expert_idx, first, count, self.shape.lanes, "ids", pad=-1.0)
-
-    # -- the kernel ---------------------------------------------------------------------------------------------------
+        self.tokens = (share.operation.results[0], share.operation.results[1])
+        self.count = site.rows if shape.tokens is None else self.b.index(shape.tokens)
 
     def build(self) -> None:
-        share = self.b.build(TILE.classes["BlockRows"], self.site.rows, results=[self.b.index_type] * 4)
-        if not self.shape.pairs:
-            return
-        self.enter(share)
+        self.enter()
         self.plan_rows()
         if self.shape.alone:
-            self.alone(self.ids(self.zero, self.b.index(self.shape.pairs)))
+            pairs = self.b.op(arith.muli, self.count, self.b.index(self.shape.slots), name="pairs")
+            self.alone(self.ids(self.zero, pairs))
         else:
             self.together()
 
-    def enter(self, share) -> None:
+    def ids(self, first: ir.Value, count: ir.Value) -> ir.Value:
+        """The experts of `count` pairs from `first` on; -1 behind them."""
+        return self.t.load(self.memory(self.op.expert_idx), first, count, self.shape.lanes, "ids", pad=-1.0)
+
+    # -- the kernel ---------------------------------------------------------------------------------------------------
+
+    def enter(self) -> None:
         """Makes what is needed throughout."""
-        b = self.b
-        self.zero, self.one = b.index(0), b.index(1)
-        self.tokens = (share.operation.results[0], share.operation.results[1])
-        self.order = Order(b, self.shape)
+        self.zero, self.one = self.b.index(0), self.b.index(1)
+        self.order = Order(self.b, self.shape)
         self.t = self.order.t
+
+    def padding(self, pitch: int) -> float | None:
+        """What fills up rows of x; and the place of rows, where there may be fewer than are read at once."""
+        return None if pitch == self.shape.size and self.shape.tokens is not None else 0.0
 
     @property
     def scattered(self) -> bool:
@@ -144,7 +160,9 @@ class Routing:
         self.pair_rows = None
         if self.sources or self.scattered:
             limit = s.limit if self.scattered else 0
-            self.pair_rows = PairRows(self.b, s, self.order.lane, batch=self.batch, limit=limit, pairs=self.pairs)
+            self.pair_rows = PairRows(
+                self.b, s, self.order.lane, self.count, batch=self.batch, limit=limit, pairs=self.pairs
+            )
         self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
 
     def memory(self, value: ir.Value) -> ir.Value:
@@ -172,7 +190,8 @@ class Routing:
 
     def at_once(self, rows: int) -> int:
         """So many rows are read at once, but not more than there are in a block of pairs."""
-        return max(1, min(_MOST_ROWS, self.shape.tokens, self.shape.block, rows))
+        s = self.shape
+        return max(1, min(_MOST_ROWS, s.block if s.tokens is None else s.tokens, s.block, rows))
 
     def plan_groups(self) -> None:
         """Rows are scaled group by group, so that their parts are rows of their own."""
@@ -188,7 +207,7 @@ class Routing:
         columns = min(size, pitch)
         whole = columns == size
         scale_pitch = pitch // grouping.size
-        self.sources.append(Rows(x, size, columns, pitch, None if pitch == size else 0.0))
+        self.sources.append(Rows(x, size, columns, pitch, self.padding(pitch)))
         self.targets.append(Rows(codes, size, columns, pitch))
         self.targets.append(Rows(scales, given, given if whole else scale_pitch, scale_pitch))
         elements = (ir.MemRefType(memory.type).element_type for memory in (x, codes, scales))
@@ -203,7 +222,7 @@ class Routing:
         if self.in_parts:
             pitch = min(most, _PART)
         columns = min(size, pitch)
-        pad = None if pitch == size else 0.0
+        pad = self.padding(pitch)
         self.sources.append(Rows(self.x, size, columns, pitch, pad))
         self.targets.append(Rows(outputs["expanded_x"], size, columns, pitch))
         by_expert = op.scale is not None and ir.RankedTensorType(op.scale.type).get_dim_size(0) > 1
@@ -241,7 +260,7 @@ class Routing:
         in_order = order.sorted(block)
         places = order.places(in_order)
         # Cores may be without tokens.
-        is_last = b.cmpi("eq", self.tokens[1], b.index(s.tokens), "is_last")
+        is_last = b.cmpi("eq", self.tokens[1], self.count, "is_last")
         writes = b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name="writes_counts")
         ranks = b.splat(b.i32(0), s.lanes) if s.capacity else None
 
@@ -265,7 +284,8 @@ class Routing:
 
                 order.each_step(self.carried_by_counts(), count, "The counts.")
             if not self.scattered:
-                self.write_index(place, has_place, self.zero, b.index(s.pairs))
+                pairs = b.op(arith.muli, self.count, b.index(s.slots), name="pairs")
+                self.write_index(place, has_place, self.zero, pairs)
             return []
 
         b.if_(writes, [], results_of_all, about="What is the same for all cores is written by the last one.")
@@ -284,7 +304,7 @@ class Routing:
     def together(self) -> None:
         b, s, order, t = self.b, self.shape, self.order, self.t
         order.enter()
-        ranks = t.workspace("ranks", up(s.pairs, 8), b.i32_type, "launch")
+        ranks = order.of_pairs("ranks", b.i32_type)
 
         def rank(first, count, total):
             block_ranks, total = order.ranks(order.block(first, self.ids(first, count)), total)

@@ -21,7 +21,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment
+from ..builder import Builder, comment, up
 from .routing_shape import Shape
 from .row_chunks import slice_of, with_slice
 from .ops import Ops
@@ -155,6 +155,13 @@ class Order:
         self.table = t.workspace("counts", self.shape.row, b.i32_type, "core")
         self.core, self.cores = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results
 
+    def of_pairs(self, name: str, element: ir.Type) -> ir.Value:
+        """Scratch with one element for each pair."""
+        s = self.shape
+        if s.tokens is None:
+            return self.t.workspace(name, up(s.slots, 8), element, "row")
+        return self.t.workspace(name, up(s.pairs, 8), element, "launch")
+
     def no_counts(self) -> ir.Value:
         return self.b.splat(self.b.i32(0), self.shape.row, "counts")
 
@@ -197,7 +204,7 @@ class Order:
             count = b.op(arith.muli, b.op(arith.minsi, left, block, name="tokens_here"), slots, name="pairs_here")
             return body(b.op(arith.muli, token, slots, name="first_pair"), count, *values)
 
-        return b.for_(*tokens, block, carried, one, induction="token", about=about, runs=self.shape.tokens >= self.shape.cores)
+        return b.for_(*tokens, block, carried, one, induction="token", about=about, runs=s.tokens is not None and s.tokens >= s.cores)
 
     def bases(self, step: ir.Value) -> Bases:
         """What all tables together say, for the experts of one step."""

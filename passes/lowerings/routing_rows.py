@@ -90,17 +90,20 @@ class Kept:
 
 
 class PairRows:
-    """Builds the copies. The insertion point at construction is that of the tiles it needs throughout.
+    """Builds the copies, of so many `tokens`. The insertion point at construction is that of the tiles it needs throughout.
 
     Rows of `batch` tokens are read at a time; or with `pairs` that of one token, for at most so many of its pairs. Rows
     of pairs whose place is `limit` or more are not written; 0 is no limit."""
 
-    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, *, batch: int, limit: int, pairs: int):
+    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, tokens: ir.Value, *, batch: int, limit: int, pairs: int):
         self.b, self.t, self.shape, self.lane = b, Ops(b), shape, lane
         self.batch, self.limit, self.pairs = batch, limit, pairs
         self.groups = -(-shape.slots // pairs) if pairs else 1  # of a token
-        self.is_one = not pairs and batch >= min(shape.tokens, shape.block)  # a block is one unit
+        self.is_one = not pairs and batch >= min(shape.tokens or shape.block, shape.block)  # a block is one unit
         t = self.t
+        # Where any number of tokens is served, there may be fewer than are read at once.
+        self.read_at_once = b.index(batch) if shape.tokens is not None else t.smaller(tokens, b.index(batch), "read_at_once")
+        self.last_read = b.op(arith.subi, tokens, self.read_at_once, name="last_read")
         self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
         half = b.op(arith.addf, self.number, t.splat(0.5, self.number), name="lane_number_and_half")
@@ -292,7 +295,7 @@ class PairRows:
         if self.batch == 1:
             return t.load(rows.memory, offset, if_valid(self.columns(rows, part)), rows.pitch, "row", pad=rows.pad)
         return t.make(
-            "LoadRows", rows.memory, offset, if_valid(b.index(self.batch)), length=self.batch * rows.pitch,
+            "LoadRows", rows.memory, offset, if_valid(self.read_at_once), length=self.batch * rows.pitch,
             element=rows.element, name="rows", row_length=rows.columns, gm_pitch=rows.length, pitch=rows.pitch,
             pad=rows.pad,
         )  # fmt: skip
@@ -301,7 +304,7 @@ class PairRows:
         """The first token whose row is read for a group: such that as many follow."""
         b = self.b
         first = b.op(arith.addi, first_token, b.op(arith.muli, group, b.index(self.batch)), name="token")
-        return b.op(arith.minsi, first, b.index(self.shape.tokens - self.batch), name="first_read")
+        return b.op(arith.minsi, first, self.last_read, name="first_read")
 
     def start_of(self, rows: Rows, row: ir.Value, part: ir.Value | None, name: str) -> ir.Value:
         """Where a row, or a part of it, starts in global memory."""

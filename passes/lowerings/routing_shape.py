@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from jascend.backends.ascend.targets import Target
+from jascend.dialect.ascend import results_of_routing, shaped
 
 from ..builder import up
-from .site import Candidate
+from .site import Site
 
 _RUNS = (64, 128, 256, 384, 512, 1024, 1536, 2048)  # pairs that one sort puts in order
 _ALONE = 1024  # pairs that every core sorts for itself, rather than meet the others
 _SLICE = 512  # experts of one step, where there are more than fit one
+_MANY = 2048  # tokens that blocks are sized for, where any number is served
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,14 @@ class Shape:
     """One routing: what it is, and the tiles that it is done with.
 
     Attributes:
-      tokens, slots, size: N, K and H.
+      tokens, slots, size: N, K and H. N is None where any number of tokens is served.
       first, experts: the first active expert, and how many are active.
       all_experts: E.
       capacity: rows of an expert in drop-pad mode, else 0.
-      limit: the most rows, or 0.
+      limit: the most rows, or 0 where there can be none too many.
       lanes: of a block of pairs. The last one is never a pair.
       block: tokens of such a block.
+      share: tokens that a core puts in order, at most, of as many as sizes are chosen for.
       alone: whether every core orders all pairs for itself.
       width: lanes of a table of counts; one more than a step has experts, at least.
       step: experts of a table that are not those of the next one too.
@@ -35,7 +37,7 @@ class Shape:
       cores: of the product.
     """
 
-    tokens: int
+    tokens: int | None
     slots: int
     size: int
     first: int
@@ -45,6 +47,7 @@ class Shape:
     limit: int
     lanes: int
     block: int
+    share: int
     alone: bool
     width: int
     step: int
@@ -53,7 +56,12 @@ class Shape:
 
     @property
     def pairs(self) -> int:
+        """Of so many tokens as are known."""
         return self.tokens * self.slots
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in (self.tokens, self.slots)
 
     @property
     def row(self) -> int:
@@ -61,26 +69,44 @@ class Shape:
         return (self.steps - 1) * self.step + self.width
 
 
-def shape_of(op: ir.OpView, slots: int, target: Target, candidate: Candidate, alone: bool = True) -> Shape:
-    """That of an op with the operands and attributes of a routing, of so many experts a token. `alone`: whether few pairs
-    may be ordered by every core for itself."""
-    tokens, size = ir.RankedTensorType(op.x.type).shape
+def ways_of(op: ir.OpView, slots: int, site: Site, most_alone: int = _ALONE) -> list[Shape]:
+    """Those of an op with the operands and attributes of a routing, of so many experts a token. Few pairs are ordered by every
+    core for itself, but of no more tokens than `most_alone`. Where any number of tokens is served there are two ways, that of
+    few tokens first, or only that of many if a token has too many experts."""
+    tokens = site.known_rows(op.x.type)
+    few = min(most_alone, (_ALONE - 1) // max(1, slots))
+    if tokens is not None:
+        return [_shape_of(op, slots, site, tokens, alone=tokens <= few)]
+    return [*([_shape_of(op, slots, site, None, alone=True, share=few)] if few else []), _shape_of(op, slots, site, None)]
+
+
+def _shape_of(
+    op: ir.OpView, slots: int, site: Site, tokens: int | None, *, alone: bool = False, share: int | None = None
+) -> Shape:
+    size, cores = ir.RankedTensorType(op.x.type).get_dim_size(1), site.target.vector_cores
     first, end = list(op.active_expert_range) or (0, op.expert_num)
     experts = end - first
-    alone = alone and tokens * slots < _ALONE
-    share = tokens if alone else -(-tokens // target.vector_cores)
+    if share is None:
+        share = tokens if alone else -(-(_MANY if tokens is None else tokens) // cores)
     # The last lane is free: the end of the list of pairs shows there.
     lanes = next((run for run in _RUNS if run > share * slots), _RUNS[-1])
-    lanes = min(lanes, max(candidate.batch, next(run for run in (*_RUNS, 4096, 8192) if run > slots)))
+    lanes = min(lanes, max(site.candidate.batch, next(run for run in (*_RUNS, 4096, 8192) if run > slots)))
     width = up(experts + 1, 64)
     step, steps = width, 1
     if width > _SLICE:
         width, step = _SLICE, _SLICE - 8
         steps = -(-(experts + 1) // step)
-    rows = ir.RankedTensorType(op.expanded_x.type).get_dim_size(0)
-    limited = rows < tokens * slots and not op.drop_pad_mode
     return Shape(
         tokens, slots, size, first, experts, op.expert_num, op.expert_capacity if op.drop_pad_mode else 0,
-        rows if limited else 0, lanes, (lanes - 1) // max(1, slots), alone, width, step, steps,
-        target.vector_cores,
+        _limit(op, tokens, slots), lanes, (lanes - 1) // max(1, slots), share, alone, width, step, steps, cores,
     )  # fmt: skip
+
+
+def _limit(op: ir.OpView, tokens: int | None, slots: int) -> int:
+    """What `active_num` limits the rows to; 0 where it does not, or there cannot be as many."""
+    if op.drop_pad_mode:
+        return 0
+    if tokens is not None:
+        rows = ir.RankedTensorType(op.expanded_x.type).get_dim_size(0)
+        return rows if rows < tokens * slots else 0
+    return results_of_routing(op, shaped(op.x).shape[0])["expanded_x"].shape[0].most or 0

@@ -14,6 +14,7 @@ from ..builder import Builder, up
 from .producers import Producers
 
 ROWS_OF = "ascend.rows_of"  # number of the argument whose leading dimension is dealt out to the cores
+ANY_ROWS = "ascend.any_rows"  # an operator that is not row by row, but whose kernel serves any number of rows
 
 PART_UNIT = 1024  # elements that the length of a row's part is a multiple of: sums have blocks of as many
 _MAX_PARTS = 16  # lists that two merges of four make one
@@ -57,6 +58,7 @@ class Site:
       tile: elements of a row to handle at a time, where a lowering goes in chunks.
       candidate: the sizes that are tried; `tile` is its own or that of the pass option.
       parts: how many cores are to share a row; None: as the lowering sees fit.
+      any_rows: the number that stands for any number of rows; 0: all are as they are.
       remarks: sentences on what was decided and why, for `explain`.
     """
 
@@ -67,6 +69,7 @@ class Site:
     tile: int
     candidate: Candidate = Candidate()
     parts: int | None = None
+    any_rows: int = 0
     rows: ir.Value | None = None
     remarks: list[str] = field(default_factory=list)
 
@@ -76,6 +79,18 @@ class Site:
         i64 = ir.IntegerType.get_signless(64)
         kernel.attributes[ROWS_OF] = ir.IntegerAttr.get(i64, memory.arg_number)
         self.rows = self.b.op(memref.dim, memory, self.b.index(0), name="rows")
+
+    def known_rows(self, tensor: ir.Type) -> int | None:
+        """How many rows a tensor has; None where any number has to be served."""
+        tensor = ir.RankedTensorType(tensor)
+        if tensor.is_dynamic_dim(0):
+            return None
+        size = tensor.get_dim_size(0)
+        return None if self.any_rows and size and size % self.any_rows == 0 else size
+
+    def serve_any_rows(self) -> None:
+        """Says so of the kernel, for an operator that is not row by row."""
+        self.rows.owner.operands[0].owner.owner.attributes[ANY_ROWS] = ir.UnitAttr.get()
 
     def parts_of_row(self, matrix: ir.RankedTensorType) -> int:
         """How many cores are to share a row of a matrix."""

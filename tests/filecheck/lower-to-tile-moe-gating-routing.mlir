@@ -69,3 +69,27 @@ func.func private @alone(%l: tensor<5x64xf32>, %x: tensor<5x128xf16>) -> (tensor
   } : (tensor<5x64xf32>, tensor<5x128xf16>) -> (tensor<5x3xf32>, tensor<5x3xi32>, tensor<15x128xf16>, tensor<15xi32>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<5x3xf32>, tensor<5x3xi32>, tensor<15x128xf16>, tensor<15xi32>
 }
+
+// -----
+
+// Any number of tokens: every core gates up to 16, and cores meet for more; scratch is that of each token.
+// CHECK-LABEL: func.func private @any_tokens(
+// CHECK-SAME:      ascend.any_rows
+// CHECK:         arith.cmpi sle, %{{.*}}, %c16 : index
+// CHECK:         scf.if
+// CHECK-NOT:       "tile.sync_all"
+// CHECK:           "tile.sort"({{.*}}) {run = 64 : i64}
+// CHECK:         } else {
+// CHECK:           "tile.workspace"() {elements = 8 : i64, name = "experts", per = "row"}
+// CHECK:           "tile.workspace"() {elements = 8 : i64, name = "ranks", per = "row"}
+// CHECK:           "tile.sync_all"
+func.func private @any_tokens(%l: tensor<?x64xf32>, %x: tensor<?x128xf16>) -> (tensor<?x3xf32>, tensor<?x128xf16>, tensor<?xi32>) attributes {ascend.kernel} {
+  %0:3 = "ascend.moe_gating_routing"(%l, %x) {
+    eps = 0.0 : f32, group_count = 1 : i64, group_select_mode = 0 : i64, k = 3 : i64, k_group = 1 : i64, norm_type = 1 : i64,
+    out_flag = false, renorm = 0 : i64, routed_scaling_factor = 1.0 : f32,
+    active_expert_range = array<i32>, active_num = -1 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 64 : i64, expert_tokens_num_flag = false, expert_tokens_num_type = 1 : i64, quant_mode = -1 : i64, row_idx_type = 0 : i64,
+    operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 1, 1, 0, 0>
+  } : (tensor<?x64xf32>, tensor<?x128xf16>) -> (tensor<?x3xf32>, tensor<?x128xf16>, tensor<?xi32>)
+  return %0#0, %0#1, %0#2 : tensor<?x3xf32>, tensor<?x128xf16>, tensor<?xi32>
+}

@@ -119,3 +119,39 @@ func.func private @groups(%x: tensor<96x1024xbf16>, %ids: tensor<96x2xi32>) -> (
   } : (tensor<96x1024xbf16>, tensor<96x2xi32>) -> (tensor<192x1024xf8E4M3FN>, tensor<192xi32>, tensor<192x32xf8E8M0FNU>)
   return %0#0, %0#1, %0#2 : tensor<192x1024xf8E4M3FN>, tensor<192xi32>, tensor<192x32xf8E8M0FNU>
 }
+
+// -----
+
+// Any number of tokens. Up to 127 of them, of eight experts each, are less than a run of 1024 pairs, and every core orders all; of
+// more, and without any, cores meet. Scratch is that of each token. What is read at once is no more than there is, and a place
+// that no token fills is zeros. 9 rows are written at most.
+// CHECK-LABEL: func.func private @any_tokens(
+// CHECK-SAME:      ascend.any_rows
+// CHECK-SAME:      ascend.rows_of = 1 : i64
+// CHECK:         %[[TOKENS:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x8xi32, "gm">
+// CHECK:         arith.cmpi sgt, %[[TOKENS]], %c0 : index
+// CHECK-NEXT:    arith.cmpi sle, %[[TOKENS]], %c127 : index
+// CHECK-NEXT:    %[[FEW:.*]] = arith.andi
+// CHECK:         scf.if %[[FEW]] {
+// CHECK-NOT:       "tile.workspace"
+// CHECK-NOT:       "tile.sync_all"
+// CHECK:           %[[AT_ONCE:.*]] = arith.minsi %[[TOKENS]], %{{.*}} : index
+// CHECK:           %[[LAST:.*]] = arith.subi %[[TOKENS]], %[[AT_ONCE]] : index
+// CHECK:           %[[PAIRS:.*]] = arith.muli %[[TOKENS]], %{{.*}} : index
+// CHECK:           "tile.load"(%{{.*}}, %{{.*}}, %[[PAIRS]]){{.*}} -> tensor<1024xi32>
+// CHECK:           arith.minsi %{{.*}}, %[[LAST]] : index
+// CHECK:           "tile.load_rows"(%{{.*}}, %{{.*}}, %[[AT_ONCE]]) {{.*}}pad = 0.000000e+00
+// CHECK:         } else {
+// CHECK:           "tile.workspace"() {elements = 128 : i64, name = "counts", per = "core"}
+// CHECK:           "tile.workspace"() {elements = 8 : i64, name = "ranks", per = "row"}
+// CHECK:           "tile.sync_all"
+// CHECK:           arith.cmpi slt, %{{.*}}, %c9 : index
+// CHECK:         return
+func.func private @any_tokens(%x: tensor<?x128xf32>, %ids: tensor<?x8xi32>, %scale: tensor<1xf32>, %offset: tensor<1xf32>) -> (tensor<?x128xi8>, tensor<?xi32>, tensor<64xi32>) attributes {ascend.kernel} {
+  %0:3 = "ascend.moe_init_routing"(%x, %ids, %scale, %offset) {
+    active_expert_range = array<i32: 0, 64>, active_num = 9 : i64, drop_pad_mode = 0 : i64, expert_capacity = -1 : i64,
+    expert_num = 64 : i64, expert_tokens_num_flag = true, expert_tokens_num_type = 1 : i64, quant_mode = 0 : i64,
+    row_idx_type = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 1, 0>
+  } : (tensor<?x128xf32>, tensor<?x8xi32>, tensor<1xf32>, tensor<1xf32>) -> (tensor<?x128xi8>, tensor<?xi32>, tensor<64xi32>)
+  return %0#0, %0#1, %0#2 : tensor<?x128xi8>, tensor<?xi32>, tensor<64xi32>
+}

@@ -2,11 +2,13 @@
 
 Values stay on the device from one call to the next; a reshape is another tensor on the same memory, and so are a part of
 neighbouring elements and a matrix that the libraries are to take transposed. What the libraries want as int64 is cast on the device.
+The program of a graph for any number of rows takes the number as an argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,14 +23,24 @@ PATH = "test/graph.cpp"
 _WIDTH = 120
 
 
-def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call]) -> str:
+@dataclass(frozen=True)
+class AnyRows:
+    """Of a graph for any number of rows: the dimensions of a shape as C++, in terms of `rows`; and how many there are where the
+    program is not told."""
+
+    dims: Callable[[tuple[int, ...]], Sequence[str]]
+    rows: int
+
+
+def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call], any_rows: AnyRows | None = None) -> str:
     """The program of a graph; `calls` are its kernels by name."""
-    program = _Program(plan, list(arguments), calls)
+    program = _Program(plan, list(arguments), calls, any_rows)
     headers = [f'#include "aclnn_{step.kernel}.h"' for step in plan.steps if isinstance(step, Launch)]
     libraries = dict.fromkeys(f'#include "aclnnop/{header}"' for header in program.headers)
     return fill(
         _TEXT, headers="\n".join(["", *dict.fromkeys(headers), *libraries]), steps="\n".join(program.lines),
-        arguments=len(arguments), outputs="\n".join(program.comparisons),
+        arguments=len(arguments), outputs="\n".join(program.comparisons), usage=" [rows]" if any_rows else "",
+        rows=fill(_ROWS, rows=any_rows.rows) if any_rows else "",
     )  # fmt: skip
 
 
@@ -41,31 +53,31 @@ def data(arguments: Mapping[int, np.ndarray], outputs: Sequence[np.ndarray]) -> 
 class _Program:
     """The statements of a graph's program."""
 
-    def __init__(self, plan: Plan, arguments: list[TensorType], calls: Mapping[str, Call]):
+    def __init__(self, plan: Plan, arguments: list[TensorType], calls: Mapping[str, Call], any_rows: AnyRows | None):
         self.lines: list[str] = ["    // The arguments."]
         self.headers: list[str] = []
         self.types: dict[int, TensorType] = dict(enumerate(arguments))
-        self.calls = calls
+        self.calls, self.dims = calls, any_rows.dims if any_rows else _numbers
         self.names = 0
         for i, type_ in self.types.items():
-            described = _described(f"argument{i}", type_)
+            described = self._described(f"argument{i}", type_)
             self.lines.append(f"    const harness::Tensor value{i} = harness::Load(directory, {described});")
         for number, step in enumerate(plan.steps, start=1):
             getattr(self, f"_{type(step).__name__.lower()}")(number, step)
         self.comparisons = [
-            f"    same &= harness::CompareWith(directory, {_described(f'output{i}', self.types[value])}, value{value});"
+            f"    same &= harness::CompareWith(directory, {self._described(f'output{i}', self.types[value])}, value{value});"
             for i, value in enumerate(plan.outputs)
         ]
 
     def _reshape(self, number: int, step: Reshape) -> None:
         self.types[step.result] = step.type
-        view = f"value{step.operand}, {_described(f'value{step.result}', step.type)}"
+        view = f"value{step.operand}, {self._described(f'value{step.result}', step.type)}"
         self.lines += ["", f"    // {number}. The same elements in another shape."]
         self.lines.append(f"    const harness::Tensor value{step.result}({view});")
 
     def _part(self, number: int, step: Part) -> None:
         self.types[step.result] = step.type
-        view = f"value{step.operand}, {_described(f'value{step.result}', step.type)}, {step.first}"
+        view = f"value{step.operand}, {self._described(f'value{step.result}', step.type)}, {step.first}"
         self.lines += ["", f"    // {number}. A part of it, in place."]
         self.lines.append(f"    const harness::Tensor value{step.result}({view});")
 
@@ -95,7 +107,7 @@ class _Program:
 
     def _made(self, value: int, type_: TensorType, filled: int) -> None:
         self.types[value] = type_
-        described = _described(f"value{value}", type_, filled)
+        described = self._described(f"value{value}", type_, filled)
         self.lines.append(f"    const harness::Tensor value{value} = harness::Make({described});")
 
     def _declared(self, statement: str) -> str:
@@ -107,7 +119,7 @@ class _Program:
 
     def _cast(self, name: str, type_: TensorType) -> str:
         wide = TensorType(type_.shape, "int64")
-        cast = self._declared(f"harness::Tensor {{}} = harness::Make({_described('sizes', wide, 0, escaped=True)})")
+        cast = self._declared(f"harness::Tensor {{}} = harness::Make({self._described('sizes', wide, 0, escaped=True)})")
         self.headers.append("aclnn_cast.h")
         self._two_phases("aclnnCast", [f"{name}.get()", "ACL_INT64", f"{cast}.get()"])
         return cast
@@ -132,6 +144,13 @@ class _Program:
             return self._declared(f"harness::TensorList {{}}({tensors[token.strip('[]')]})") + ".get()"
         return token
 
+    def _described(self, name: str, type_: TensorType, filled: int | None = None, escaped: bool = False) -> str:
+        """A tensor as `harness::Description`; `escaped` for use in a format."""
+        dims = ", ".join(self.dims(type_.shape))
+        fills = "" if filled is None else ", ".join(map(str, memory(TensorType((1,), type_.dtype).filled(filled))))
+        text = f'{{"{name}", {{{dims}}}, ACL_{DTYPES[type_.dtype]}, {{{fills}}}}}'
+        return text.replace("{", "{{").replace("}", "}}") if escaped else text
+
     def _two_phases(self, name: str, parameters: Sequence[str]) -> None:
         self.lines += [
             f'    harness::Run(session, "{name}", [&](uint64_t *size, aclOpExecutor **executor) {{',
@@ -153,17 +172,17 @@ def _wrapped(start: str, parameters: Sequence[str]) -> list[str]:
     return lines
 
 
-def _described(name: str, type_: TensorType, filled: int | None = None, escaped: bool = False) -> str:
-    """A tensor as `harness::Description`; `escaped` for use in a format."""
-    dims = ", ".join(map(str, type_.shape))
-    fills = "" if filled is None else ", ".join(map(str, memory(TensorType((1,), type_.dtype).filled(filled))))
-    text = f'{{"{name}", {{{dims}}}, ACL_{DTYPES[type_.dtype]}, {{{fills}}}}}'
-    return text.replace("{", "{{").replace("}", "}}") if escaped else text
+def _numbers(shape: tuple[int, ...]) -> list[str]:
+    return list(map(str, shape))
 
+
+_ROWS = """\
+    const int64_t rows = argc > 2 ? static_cast<int64_t>(std::atoll(argv[2])) : @rows@;  // those of the data
+"""
 
 _TEXT = """\
 // Runs the whole graph on the data in data/graph and compares: its operators and CANN's, in order, with all values in
-// between on the device. Usage: test_graph [device]
+// between on the device. Usage: test_graph [device]@usage@
 @headers@
 #include "harness.h"
 
@@ -171,7 +190,7 @@ int main(int argc, char **argv)
 {
     const harness::Session session(argc, argv);
     const std::string directory = "data/graph/";
-
+@rows@
 @steps@
 
     bool same = true;

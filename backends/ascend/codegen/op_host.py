@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from jascend.dialect.rules import Rows
+
 from ..signature import Signature, Tensor
 from . import tiling
 from .template import fill
@@ -42,7 +44,7 @@ def emit(kernel: str, signature: Signature, shape: tiling.Shape, *, soc: str, co
         "operator": operator_type(kernel), "kernel": kernel, "soc": soc, "struct": tiling.struct_name(kernel),
         "inputs": _table(signature.inputs), "outputs": _table(signature.outputs),
         "rows": _ANY_ROWS if signature.any_rows else fill(_FIXED_ROWS, rows=signature.rows),
-        "empty": fill(_EMPTY, code=_CODES[signature.empty]) if signature.empty else "",
+        "bounds": _bounds(signature),
         "parts": shape.parts, "launch_bytes": launch, "core_bytes": core, "row_bytes": row,
         "about": "\n".join(f"// {line}" for line in shape.about.splitlines()),
         "groups": "most" if shape.all_cores else "std::max<int64_t>(1, std::min(rows, most))",
@@ -75,10 +77,26 @@ _FIELDS = {
 _CODES = {161002: "kParamInvalid", 561002: "kTilingError"}
 
 
+def _bounds(signature: Signature) -> str:
+    """The checks of the number of rows."""
+    least, most = signature.least, signature.most
+    few = least and fill(
+        _BOUND, holds=f"rows != kUnknown && rows < {least.rows}", code=_CODES[least.code], problem=signature.too_few
+    )
+    many = most and fill(_BOUND, holds=f"rows > {most.rows}", code=_CODES[most.code], problem=signature.too_many)
+    return (few or "") + (many or "")
+
+
+def _dim(dim: int | Rows) -> str:
+    if not isinstance(dim, Rows):
+        return f"{{{dim}}}"
+    return f"{{0, {dim.times}}}" if dim.most is None else f"{{{dim.most}, {dim.times}}}"
+
+
 def _table(tensors: tuple[Tensor, ...]) -> str:
     lines = []
     for tensor in tensors:
-        dims = ", ".join("kRows" if dim is None else str(dim) for dim in tensor.dims)
+        dims = ", ".join(map(_dim, tensor.dims))
         codes = ", ".join(_CODES[code] for code in vars(tensor.codes).values())
         lines.append(
             f'    {{"{tensor.name}", ge::DT_{DTYPES[tensor.dtype]}, {len(tensor.dims)}, {{{dims}}}, {codes}}},'
@@ -91,7 +109,7 @@ _ANY_ROWS = """\
 int64_t RowsOf(const gert::Shape *const *shapes)
 {
     for (size_t i = 0; i < kInputCount; ++i) {
-        if (kInputs[i].rank > 0 && kInputs[i].dims[0] == kRows && shapes[i]->GetDim(0) != kUnknownRank) {
+        if (kInputs[i].rank > 0 && kInputs[i].dims[0].times == 1 && shapes[i]->GetDim(0) != kUnknownRank) {
             return shapes[i]->GetDim(0);
         }
     }
@@ -107,9 +125,9 @@ int64_t RowsOf(const gert::Shape *const *)
 }
 """
 
-_EMPTY = """
-    if (rows == 0) {
-        return Refuse(@code@, kInputs[0].name, "must not be empty");
+_BOUND = """
+    if (@holds@) {
+        return Refuse(@code@, kInputs[0].name, "@problem@");
     }"""
 
 _SCHEDULE = """
@@ -132,7 +150,6 @@ _SOURCE = """\
 
 namespace {
 
-constexpr int64_t kRows = -3;         // in the tables below: the number of rows
 constexpr int64_t kUnknown = -1;      // a dimension that is not known yet
 constexpr int64_t kUnknownRank = -2;  // a shape of which nothing is known yet
 
@@ -140,11 +157,28 @@ constexpr int64_t kUnknownRank = -2;  // a shape of which nothing is known yet
 constexpr int32_t kParamInvalid = 161002;
 constexpr int32_t kTilingError = 561002;
 
+// A dimension of a fixed size; or one of so many times as there are rows, but of `size` at most, where that is not 0.
+struct Dim {
+    int64_t size;
+    int64_t times = 0;
+
+    int64_t At(int64_t rows) const
+    {
+        if (times == 0) {
+            return size;
+        }
+        if (rows == kUnknown) {
+            return kUnknown;
+        }
+        return size == 0 ? times * rows : std::min(times * rows, size);
+    }
+};
+
 struct Tensor {
     const char *name;
     ge::DataType dtype;
     size_t rank;
-    int64_t dims[8];
+    Dim dims[8];
     // What it is if one of these is wrong.
     int32_t dtypeCode, rankCode, sizeCode, rowsCode;
 };
@@ -178,13 +212,13 @@ ge::graphStatus CheckSizes(const Tensor &tensor, const gert::Shape &shape, int64
         return ge::GRAPH_SUCCESS;
     }
     for (size_t i = 0; i < tensor.rank; ++i) {
-        const bool isRows = tensor.dims[i] == kRows;
-        const int64_t expected = isRows ? rows : tensor.dims[i];
+        const bool isRows = tensor.dims[i].times != 0;
+        const int64_t expected = tensor.dims[i].At(rows);
         const int64_t size = shape.GetDim(i);
         if (size == expected || size == kUnknown || expected == kUnknown) {
             continue;
         }
-        return isRows ? Refuse(tensor.rowsCode, tensor.name, "has not as many rows as the first input that has rows")
+        return isRows ? Refuse(tensor.rowsCode, tensor.name, "has not the rows that follow from the first input with rows")
                       : Refuse(tensor.sizeCode, tensor.name, "has a size that the kernel was not compiled for");
     }
     return ge::GRAPH_SUCCESS;
@@ -201,7 +235,7 @@ ge::graphStatus CheckInputs(const gert::Shape *const *shapes, int64_t &rows)
             return Refuse(kInputs[i].rankCode, kInputs[i].name, "has a wrong rank");
         }
     }
-    rows = RowsOf(shapes);@empty@
+    rows = RowsOf(shapes);@bounds@
     for (size_t i = 0; i < kInputCount; ++i) {
         const ge::graphStatus status = CheckSizes(kInputs[i], *shapes[i], rows);
         if (status != ge::GRAPH_SUCCESS) {
@@ -289,7 +323,7 @@ static graphStatus InferShape(gert::InferShapeContext *context)
         }
         shape->SetDimNum(kOutputs[i].rank);
         for (size_t j = 0; j < kOutputs[i].rank; ++j) {
-            shape->SetDim(j, kOutputs[i].dims[j] == kRows ? rows : kOutputs[i].dims[j]);
+            shape->SetDim(j, kOutputs[i].dims[j].At(rows));
         }
     }
     return GRAPH_SUCCESS;
