@@ -99,13 +99,17 @@ class Conflicts:
                 self.add(instruction, bits)
 
     def take_turns(self, uses: list[_Use]) -> None:
-        """Takes conflicts back where two accesses to a buffer are in different halves: in one iteration those of opposite
-        turns, from one iteration to the next those of the same turn."""
-        alone = [(one, x) for one, x in uses if sum(access.root == x.root for access in one.accesses) == 1]
-        for (one, x), (other, y) in product(alone, alone):
-            pairs = ((a, b) for a in one.accesses for b in other.accesses if a is not x or b is not y)
-            if not any(self.is_shared(a, b) for a, b in pairs):
-                one.conflicts &= ~(1 << other.low + (0 if x.turn.half != y.turn.half else self.count))
+        """Takes conflicts back where all that two instructions share is a buffer, in different halves of it: in one iteration
+        where their turns are opposite, from one iteration to the next where they are the same."""
+        loop, root = uses[0][1].turn.loop, uses[0][1].root
+        among = dict.fromkeys(instruction for instruction, _ in uses)
+        for one, other in product(among, among):
+            shared = [(x, y) for x in one.accesses for y in other.accesses if self.is_shared(x, y)]
+            if not all(x.turn and x.turn.loop == loop and x.root == root for both in shared for x in both):
+                continue
+            are_same = {x.turn.half == y.turn.half for x, y in shared}
+            if len(are_same) == 1:
+                one.conflicts &= ~(1 << other.low + (self.count if True in are_same else 0))
 
     def is_shared(self, a: Access, b: Access) -> bool:
         if not (a.writes or b.writes):

@@ -623,3 +623,38 @@ func.func @not_known_where_the_flag_is_set(
   "ascendc.copy_out"(%out, %first, %n, %n) : (memref<?xf32, "gm">, memref<64xf32, "ub">, index, index) -> ()
   return
 }
+
+// -----
+
+// An instruction that folds the two parts of one half waits for the copy into that half, not for the next one.
+// CHECK-LABEL: func.func @parts_of_one_half(
+// CHECK:         scf.for
+// CHECK:           "ascendc.copy_in"
+// CHECK-NEXT:      "ascendc.set_flag"() {event = "MTE2_V"
+// CHECK-NOT:       "ascendc.wait_flag"() {event = "MTE2_V"
+// CHECK:           "ascendc.max"
+// CHECK:           "ascendc.wait_flag"() {event = "MTE2_V"
+// CHECK:           scf.yield
+func.func @parts_of_one_half(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %d = "ascendc.local_tensor"() {name_hint = "d", offset = 0 : i64} : () -> memref<256xf32, "ub">
+  %m = "ascendc.local_tensor"() {name_hint = "m", offset = 1024 : i64} : () -> memref<64xf32, "ub">
+  %first = "ascendc.view"(%d, %c0) : (memref<256xf32, "ub">, index) -> memref<128xf32, "ub">
+  "ascendc.copy_in"(%first, %x, %n, %c128) : (memref<128xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> index {
+    %other = arith.subi %c1, %slot : index
+    %at = arith.muli %slot, %c128 : index
+    %to = arith.muli %other, %c128 : index
+    %this = "ascendc.view"(%d, %at) : (memref<256xf32, "ub">, index) -> memref<128xf32, "ub">
+    %that = "ascendc.view"(%d, %to) : (memref<256xf32, "ub">, index) -> memref<128xf32, "ub">
+    "ascendc.copy_in"(%that, %x, %n, %c128) : (memref<128xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+    %low = "ascendc.view"(%this, %c0) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    %high = "ascendc.view"(%this, %c64) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+    "ascendc.max"(%m, %low, %high) : (memref<64xf32, "ub">, memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    scf.yield %other : index
+  }
+  return
+}
