@@ -44,6 +44,7 @@ class Access(NamedTuple):
     operand: str = ""
     pieces: tuple[tuple[int, int], ...] = ()  # of a strided op, what it touches between start and end, from start on
     in_global_memory: bool = False
+    address: int | None = None  # of `root` in the unified buffer, once it has one
 
     @property
     def span(self) -> tuple[int, int]:
@@ -74,13 +75,13 @@ class Accesses:
             place = self._places.get(value)
             if place is None:
                 place = self._places[value] = _place(value)
-            root, start, end, turn, known, in_global_memory = place
+            root, start, end, turn, known, in_global_memory, address = place
             pieces = operand.touched(op) if operand.touched and known and not in_global_memory else ()
             if pieces:
                 end = start + pieces[-1][1]
             shown = tuple(pieces) if len(pieces) > 1 else ()
             writes = operand.role != "in"
-            found.append(Access(root, start, end, writes, turn, known, operand.name, shown, in_global_memory))
+            found.append(Access(root, start, end, writes, turn, known, operand.name, shown, in_global_memory, address))
             if operand.role == "inout":
                 found.append(found[-1]._replace(writes=False))
         return found
@@ -114,6 +115,7 @@ class _Place(NamedTuple):
     turn: Turn | None = None
     known: bool = True
     in_global_memory: bool = False
+    address: int | None = None
 
 
 def _place(value: ir.Value) -> _Place:
@@ -134,7 +136,7 @@ def _place(value: ir.Value) -> _Place:
         else:  # anywhere in what it is a view of
             start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
         value = view.buffer
-    return _Place(root, start, end, turn, known)
+    return _Place(root, start, end, turn, known, address=owner.offset)
 
 
 def _turn(view, element: ir.Type) -> Turn | None:

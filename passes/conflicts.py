@@ -26,7 +26,6 @@ class Conflicts:
 
     def __init__(self, instructions: list[Instruction]):
         self.count = len(instructions)
-        self.addresses: dict[ir.Value, int] = {}
         ranges: dict[tuple[int, int], list[_Use]] = defaultdict(list)
         outside: dict[ir.Value, list[_Use]] = defaultdict(list)
         turning: dict[tuple[ir.Operation, ir.Value], list[_Use]] = defaultdict(list)
@@ -36,9 +35,11 @@ class Conflicts:
                 if access.in_global_memory:
                     outside[access.root].append(use)
                     continue
-                base = self.address(access.root)
+                if access.address is None:
+                    emit_error(access.root.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
+                    raise PassFailure
                 for start, end in access.ranges:
-                    ranges[base + start, base + end].append(use)
+                    ranges[access.address + start, access.address + end].append(use)
                 if access.turn:
                     turning[access.turn.loop, access.root].append(use)
         self.within(ranges)
@@ -46,15 +47,6 @@ class Conflicts:
             self.outside(uses)
         for uses in turning.values():
             self.take_turns(uses)
-
-    def address(self, root: ir.Value) -> int:
-        if root not in self.addresses:
-            attributes = root.owner.attributes
-            if "offset" not in attributes:
-                emit_error(root.owner, "insert-sync needs buffers with addresses: run allocate-ub first")
-                raise PassFailure
-            self.addresses[root] = attributes["offset"].value
-        return self.addresses[root]
 
     def add(self, instruction: Instruction, bits: int) -> None:
         instruction.conflicts |= bits | bits << self.count | bits << 2 * self.count
@@ -117,5 +109,4 @@ class Conflicts:
         if a.in_global_memory or b.in_global_memory:
             return a.root == b.root
         (a_start, a_end), (b_start, b_end) = a.span, b.span
-        at_a, at_b = self.address(a.root), self.address(b.root)
-        return at_a + a_start < at_b + b_end and at_b + b_start < at_a + a_end
+        return a.address + a_start < b.address + b_end and b.address + b_start < a.address + a_end

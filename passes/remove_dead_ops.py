@@ -80,8 +80,7 @@ class RemoveDeadOps:
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for block in _blocks(module) if self.merge else ():
             _merge_in_block(block, [], remarks)
-        while _remove_in(module, remarks):
-            pass  # blocks may be listed in an order in which a use comes before what it uses
+        _remove_in(module, remarks)
 
 
 def _dialect(op: ir.Operation) -> str:
@@ -159,17 +158,28 @@ def _key(op: ir.Operation) -> Key:
 def _remove_in(op: ir.Operation, remarks: Remarks) -> bool:
     """Removes dead ops below `op`, users before what they use; whether there were any."""
     removed = False
-    for block in reversed(list(_blocks(op))):
-        for inner in reversed(_operations(block)):
-            if _is_dead(inner):
-                _tell(inner, f"removed '{inner.name}', whose results are not used", remarks)
-                inner.erase()
+    for region in op.regions:
+        blocks = list(region)
+        # Several blocks may be listed in an order in which a use comes before what it uses.
+        while any([_remove_in_block(block, remarks) for block in reversed(blocks)]):
+            removed = True
+            if len(blocks) == 1:
+                break
+    return removed
+
+
+def _remove_in_block(block: ir.Block, remarks: Remarks) -> bool:
+    removed = False
+    for op in reversed(_operations(block)):
+        if _is_dead(op):
+            _tell(op, f"removed '{op.name}', whose results are not used", remarks)
+            op.erase()
+            removed = True
+        elif len(op.regions):
+            if op.name == "scf.if" and (any(map(_is_unused, op.results)) or _has_idle_else(op)):
+                op = _reduced(op)
                 removed = True
-                continue
-            if inner.name == "scf.if" and (any(map(_is_unused, inner.results)) or _has_idle_else(inner)):
-                inner = _reduced(inner)
-                removed = True
-            removed |= _remove_in(inner, remarks)
+            removed |= _remove_in(op, remarks)
     return removed
 
 

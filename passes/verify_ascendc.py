@@ -72,52 +72,53 @@ def _verify(kernel: ir.Operation, target: Target) -> bool:
         emit_error(op, f"'{op.name}' op {rule}")
 
     accesses = Accesses()
-    for op in _ops(kernel):
-        for rule in _broken_rules(op, target, accesses):
-            broken(op, rule)
+    block = kernel.regions[0].blocks[0]
+    for view in _calls(block):
+        for rule in _broken_rules(view, target, accesses):
+            broken(view.operation, rule)
     flags = _Flags(broken)
-    flags.walk(kernel.regions[0].blocks[0])
+    flags.walk(block)
     flags.end(kernel)
     return sound
 
 
-def _ops(kernel: ir.Operation) -> list[ir.Operation]:
-    """All ops of `ascendc` in a kernel."""
-    found: list[ir.Operation] = []
+def _calls(block: ir.Block) -> Iterator[ir.OpView]:
+    """The ops of `ascendc` in a block that are buffers or instructions, those inside other ops too."""
+    for view in block.operations:
+        definition = ASCENDC.by_name.get(view.operation.name)
+        if definition is not None and (definition.pipe is not None or definition.name == "local_tensor"):
+            yield view
+        elif definition is None:
+            for region in view.operation.regions:
+                for inner in region.blocks:
+                    yield from _calls(inner)
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ASCENDC.by_name:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
 
-    kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def _broken_rules(op: ir.Operation, target: Target, accesses: Accesses) -> Iterator[str]:
+def _broken_rules(view: ir.OpView, target: Target, accesses: Accesses) -> Iterator[str]:
     """What an op of `ascendc` breaks."""
-    definition = ASCENDC.by_name[op.name]
-    if definition.name == "local_tensor":
-        yield from _place(op, target)
+    definition = view.definition
+    name = definition.name
+    if name == "local_tensor":
+        yield from _place(view, target)
         return
-    yield from _elements(op, definition.name, target)
-    if definition.name.startswith("bitwise_") and buffer_bytes(op.opview.dst) % 2:
-        yield f"works on 16-bit units, got {buffer_bytes(op.opview.dst)} bytes"
-    if definition.name.startswith("copy_in") or definition.name.startswith("copy_out"):
-        yield from _copy(op.opview)
+    yield from _elements(view, name, target)
+    if name.startswith("bitwise_") and buffer_bytes(view.dst) % 2:
+        yield f"works on 16-bit units, got {buffer_bytes(view.dst)} bytes"
+    if name.startswith(("copy_in", "copy_out")):
+        yield from _copy(view)
     if definition.pipe == "V":
-        yield from _overlaps(op, accesses)
+        yield from _overlaps(view, accesses)
 
 
-def _place(op: ir.Operation, target: Target) -> Iterator[str]:
-    view = op.opview
-    if view.offset is None:
+def _place(view: ir.OpView, target: Target) -> Iterator[str]:
+    offset = view.offset
+    if offset is None:
         yield "has no address: run allocate-ub first"
         return
-    end = view.offset + buffer_bytes(view.buffer)
-    if view.offset < 0 or end > target.ub_usable_bytes:
+    end = offset + buffer_bytes(view.buffer)
+    if offset < 0 or end > target.ub_usable_bytes:
         yield (
-            f"'{view.name_hint}' lies on bytes {view.offset} to {end}: a kernel has {target.ub_usable_bytes} bytes of "
+            f"'{view.name_hint}' lies on bytes {offset} to {end}: a kernel has {target.ub_usable_bytes} bytes of "
             f"unified buffer on {target.name}"
         )
 
@@ -125,8 +126,8 @@ def _place(op: ir.Operation, target: Target) -> Iterator[str]:
 # -- elements ---------------------------------------------------------------------------------------------------------
 
 
-def _elements(op: ir.Operation, name: str, target: Target) -> Iterator[str]:
-    calls, view = instructions(target), op.opview
+def _elements(view: ir.OpView, name: str, target: Target) -> Iterator[str]:
+    calls = instructions(target)
     if name == "cast":
         pair = _element(view.src), _element(view.dst)
         modes = calls.casts.get(pair, ())
@@ -172,17 +173,17 @@ def _copy(view) -> Iterator[str]:
 # -- what an instruction writes and reads -----------------------------------------------------------------------------
 
 
-def _overlaps(op: ir.Operation, accesses: Accesses) -> Iterator[str]:
-    touched = [access for access in accesses.of(op.opview) if access.known and not access.in_global_memory]
+def _overlaps(view: ir.OpView, accesses: Accesses) -> Iterator[str]:
+    touched = [access for access in accesses.of(view) if access.known and access.address is not None]
     written = next((access for access in touched if access.writes), None)
-    if written is None or "offset" not in written.root.owner.attributes:
+    if written is None:
         return
     for read in touched:
-        if read.operand == written.operand or "offset" not in read.root.owner.attributes:
+        if read.operand == written.operand:
             continue
         for (a, b), (c, d) in _ranges(written, read):
             same = (a, b) == (c, d)
-            if b <= c or d <= a or (same and may_coincide(op, read.operand)):
+            if b <= c or d <= a or (same and may_coincide(view.operation, read.operand)):
                 continue
             rule = "which it may not" if same else "which are not the same"
             yield f"writes bytes {a} to {b} of the unified buffer and reads '{read.operand}' from bytes {c} to {d}, {rule}"
@@ -191,6 +192,9 @@ def _overlaps(op: ir.Operation, accesses: Accesses) -> Iterator[str]:
 
 def _ranges(written: Access, read: Access) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """The addresses that two accesses may have at the same time."""
+    if written.turn is read.turn is None:
+        yield _range(written, 0), _range(read, 0)
+        return
     for i, j in product(_halves(written), _halves(read)):
         in_step = written.turn and read.turn and written.turn.loop == read.turn.loop and written.root == read.root
         if in_step and (i == j) != (written.turn.half == read.turn.half):
@@ -203,7 +207,7 @@ def _halves(access: Access) -> range:
 
 
 def _range(access: Access, half: int) -> tuple[int, int]:
-    base = access.root.owner.attributes["offset"].value + (access.turn.bytes * half if access.turn else 0)
+    base = access.address + (access.turn.bytes * half if access.turn else 0)
     return base + access.start, base + access.end
 
 
