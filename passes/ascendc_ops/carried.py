@@ -13,6 +13,7 @@ writes it there directly under the same conditions; else the old value is copied
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mlir import ir
@@ -302,7 +303,7 @@ def insert_slice(low: Lowering, op: ir.Operation) -> None:
 
 def place_in_slice(low: Lowering, value: ir.Value) -> ir.Value | None:
     """Where the producer of a tile can write it: at its place in the tile that it will be inserted into."""
-    uses = list(value.uses)
+    uses = list(islice(value.uses, 2))
     producer = value.owner.operation
     if len(uses) != 1 or producer.name in _ELSEWHERE:
         return None

@@ -62,30 +62,32 @@ class Lowering:
         ops = [op.operation for op in block.operations]
         if apart_from is not None:
             ops.remove(apart_from)
+        lowered: list[ir.Operation] = []
         for op in ops:
-            with ir.InsertionPoint(op):
-                self.operation(op)
+            if len(op.regions):
+                with ir.InsertionPoint(op):
+                    lowered += self.control(op)
+            elif op.name.startswith(("tile.", "memref.dim")) or any(map(is_tile, op.results)):
+                with ir.InsertionPoint(op):
+                    self.operation(op)
+                lowered.append(op)
         if finish is not None:
             finish()
-        # A loop that is rewritten for loading ahead is not among those from before.
-        for op in reversed([op.operation for op in block.operations]):
-            if self.is_replaced(op):
+        for op in reversed(lowered):
+            if op.name != "memref.dim" or next(iter(op.results[0].uses), None) is None:
                 op.erase()
 
-    def is_replaced(self, op: ir.Operation) -> bool:
-        if op.name == "memref.dim":
-            return not any(True for _ in op.results[0].uses)
-        return op.name.startswith("tile.") or any(map(is_tile, op.results))
+    def control(self, op: ir.Operation) -> list[ir.Operation]:
+        """Lowers a loop or branch; returns what is left of it if its results have tiles, for the caller to erase."""
+        left = [op] if any(map(is_tile, op.results)) else []
+        ahead = turns.loaded_ahead(op)
+        if ahead:
+            op = turns.take_turns(self, op, ahead)
+            left += [op] if any(map(is_tile, op.results)) else []
+        carried.lower(self, op)
+        return left
 
     def operation(self, op: ir.Operation) -> None:
-        if len(op.regions) and any(len(region.blocks) for region in op.regions):
-            ahead = turns.loaded_ahead(op)
-            if ahead:
-                op = turns.take_turns(self, op, ahead)
-            carried.lower(self, op)
-            return
-        if not op.name.startswith(("tile.", "memref.dim")) and not any(map(is_tile, op.results)):
-            return
         self.b.location = op.location
         self.made = []
         if op.name not in LOWERINGS:

@@ -7,6 +7,7 @@ iteration's tile is in the half `slot`, the next one's goes to the half `1 - slo
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mlir import ir
@@ -30,7 +31,7 @@ def loaded_ahead(loop: ir.Operation) -> list[int]:
         i
         for i, (first, following) in enumerate(zip(initial, yielded))
         if isinstance(first.type, ir.RankedTensorType) and _is_only_carried(first) and _is_only_carried(following)
-        and following.owner.parent == loop and not any(True for _ in loop.results[i].uses)
+        and following.owner.parent == loop and next(iter(loop.results[i].uses), None) is None
     ]  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def _is_only_carried(value: ir.Value) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block) or (owner.name not in _LOADS and AHEAD not in owner.attributes):
         return False
-    return len(list(value.uses)) == 1
+    return len(list(islice(value.uses, 2))) == 1
 
 
 def is_loaded_ahead(value: ir.Value) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePath
 
 from mlir import ir
@@ -258,7 +259,7 @@ class Emitter:
 
     def scalar(self, op: ir.Operation) -> None:
         result = op.results[0]
-        uses = list(result.uses)
+        uses = list(islice(result.uses, 2))
         if result in self.values or not uses:
             return
         if op.name == "arith.constant":
