@@ -59,6 +59,18 @@ class Access(NamedTuple):
         return [(self.start + start, self.start + end) for start, end in self.pieces]
 
 
+class _Place(NamedTuple):
+    """Where a buffer lies, in the terms of `Access`."""
+
+    root: ir.Value
+    start: int
+    end: int
+    turn: Turn | None = None
+    known: bool = True
+    in_global_memory: bool = False
+    address: int | None = None
+
+
 class Accesses:
     """What the ops of a kernel touch. Where a buffer lies is looked up once, for all that touch it."""
 
@@ -72,10 +84,7 @@ class Accesses:
             value = getattr(op, operand.name) if operand.role else None
             if value is None:
                 continue
-            place = self._places.get(value)
-            if place is None:
-                place = self._places[value] = _place(value)
-            root, start, end, turn, known, in_global_memory, address = place
+            root, start, end, turn, known, in_global_memory, address = self._place(value)
             pieces = operand.touched(op) if operand.touched and known and not in_global_memory else ()
             if pieces:
                 end = start + pieces[-1][1]
@@ -85,6 +94,36 @@ class Accesses:
             if operand.role == "inout":
                 found.append(found[-1]._replace(writes=False))
         return found
+
+    def _place(self, value: ir.Value) -> _Place:
+        place = self._places.get(value)
+        if place is None:
+            place = self._places[value] = self._look_up(value)
+        return place
+
+    def _look_up(self, value: ir.Value) -> _Place:
+        owner = value.owner
+        name = "" if isinstance(owner, ir.Block) else owner.name
+        if name == "memref.cast":
+            return self._place(owner.operands[0])
+        if name == "ascendc.local_tensor":
+            return _Place(value, 0, buffer_bytes(value), address=owner.offset)
+        if name != VIEW:
+            return _Place(value, 0, 1, in_global_memory=True)
+        buffer = owner.buffer
+        viewed = self._place(buffer)
+        if viewed.in_global_memory or not viewed.known:
+            return viewed
+        element, offset = ir.MemRefType(buffer.type).element_type, constant_index(owner.offset)
+        if offset is not None:
+            start = viewed.start + bytes_of(offset, element)
+            return viewed._replace(start=start, end=start + buffer_bytes(value))
+        turn = _turn(owner, element)
+        if turn is None:  # anywhere in what it is a view of
+            return viewed._replace(known=False)
+        if viewed.turn is not None:
+            return viewed._replace(end=viewed.end + viewed.turn.bytes, turn=None, known=False)
+        return viewed._replace(end=viewed.start + buffer_bytes(value), turn=turn)
 
 
 def may_coincide(op: ir.Operation, operand: str) -> bool:
@@ -104,39 +143,6 @@ def root_of(value: ir.Value) -> ir.Value:
     while not isinstance(owner := value.owner, ir.Block) and owner.name in (VIEW, "memref.cast"):
         value = owner.operands[0]
     return value
-
-
-class _Place(NamedTuple):
-    """Where a buffer lies, in the terms of `Access`."""
-
-    root: ir.Value
-    start: int
-    end: int
-    turn: Turn | None = None
-    known: bool = True
-    in_global_memory: bool = False
-    address: int | None = None
-
-
-def _place(value: ir.Value) -> _Place:
-    root = root_of(value)
-    if isinstance(owner := root.owner, ir.Block) or owner.name != "ascendc.local_tensor":
-        return _Place(root, 0, 1, in_global_memory=True)
-    start, turn, known = 0, None, True
-    end = buffer_bytes(value)
-    while value != root:
-        view = value.owner.opview
-        element = ir.MemRefType(view.buffer.type).element_type
-        offset = constant_index(view.offset)
-        halves = None if offset is not None else _turn(view, element)
-        if offset is not None:
-            start, end = start + bytes_of(offset, element), end + bytes_of(offset, element)
-        elif halves is not None and turn is None:
-            turn = halves
-        else:  # anywhere in what it is a view of
-            start, end, turn, known = 0, buffer_bytes(view.buffer), None, False
-        value = view.buffer
-    return _Place(root, start, end, turn, known, address=owner.offset)
 
 
 def _turn(view, element: ir.Type) -> Turn | None:
