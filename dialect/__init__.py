@@ -51,18 +51,19 @@ def has_side_effects(op_name: str) -> bool | None:
 
 
 def verify(operation: ir.Operation, names: Collection[str] | None = None) -> bool:
-    """Checks every op of ours below `operation` against its definition, beyond what IRDL checks; `names` are those of the
-    ops to check, None for all.
+    """Checks every op of ours below `operation`, which MLIR has verified, against its definition, beyond what IRDL checks;
+    `names` are those of the ops to check, None for all.
 
     Emits an MLIR error diagnostic at each op that fails; True when all hold."""
-    ok = True
+    ok, advance = True, ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal ok
-        dialect, dot, _ = op.name.partition(".")
-        if dialect in DIALECTS and dot and (names is None or op.name in names):
-            ok &= DIALECTS[dialect].verify_op(op.operation)
-        return ir.WalkResult.ADVANCE
+        name = op.name
+        dialect = DIALECTS.get(name.partition(".")[0])
+        if dialect is not None and (names is None or name in names):
+            ok &= dialect.verify_op(op.operation)
+        return advance
 
     if names is None or names:
         operation.operation.walk(visit)

@@ -112,6 +112,11 @@ class Op:
         return frozenset(attribute.name for attribute in self.attributes)
 
     @cached_property
+    def checked_attributes(self) -> tuple[Attribute, ...]:
+        """Those of which IRDL does not know all: that they may be absent, what exactly they are, or which strings."""
+        return tuple(a for a in self.attributes if a.optional or a.type in ("bool", "int32 list") or a.values)
+
+    @cached_property
     def segmented(self) -> bool:
         """Whether the op carries `operandSegmentSizes`: with an optional operand, positions alone do not tell."""
         return any(operand.optional for operand in self.operands)
@@ -375,7 +380,7 @@ def _attribute_getter(name: str):
 
 def _check_attributes(definition: Op, op: ir.Operation) -> None:
     attributes = op.attributes
-    for attribute in definition.attributes:
+    for attribute in definition.checked_attributes:
         value = attributes.get(attribute.name)
         if value is None:
             if not attribute.optional:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import arith
@@ -33,14 +34,28 @@ class Branch:
     low: int
     high: int
 
-    @property
+    @cached_property
     def condition(self) -> ir.Value:
         return self.op.operands[0]
+
+    @cached_property
+    def computed_from(self) -> set[ir.Value]:
+        """What the condition follows from by scalar arithmetic, and all on the way."""
+        found, pending = set(), [self.condition]
+        while pending:
+            value = pending.pop()
+            if value in found:
+                continue
+            found.add(value)
+            owner = value.owner
+            if not isinstance(owner, ir.Block) and owner.name in _SCALAR_OPS:
+                pending += owner.operands
+        return found
 
 
 def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
-    blocks = [value.owner for value in _computed_from(branch.condition) if isinstance(value.owner, ir.Block)]
+    blocks = [value.owner for value in branch.computed_from if isinstance(value.owner, ir.Block)]
     loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
     facts = facts_at(branch.op) if loops else frozenset()
     return (loop for loop in loops if is_refuted(branch.condition, facts | {loop}))
@@ -50,7 +65,7 @@ def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir
     """Pairs of branches, the later one first, and what computes the condition that rules the earlier one out."""
     deciding: dict[ir.Value, list[Branch]] = {}
     for branch in branches:
-        for value in (*_computed_from(branch.condition), *conjuncts(branch.condition)):
+        for value in (*branch.computed_from, *conjuncts(branch.condition)):
             if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select":
                 value = value.owner.operands[0]
             deciding.setdefault(value, []).append(branch)
@@ -75,16 +90,3 @@ def ending_values(loop: ir.Operation) -> Iterator[tuple[ir.Value, int]]:
         carried, number = op.operands[0], constant_index(op.operands[1])
         if carried.owner == before and number is not None:
             yield end.operands[carried.arg_number], number
-
-
-def _computed_from(condition: ir.Value) -> set[ir.Value]:
-    """What a condition follows from by scalar arithmetic, and all on the way."""
-    found, pending = set(), [condition]
-    while pending:
-        value = pending.pop()
-        if value in found:
-            continue
-        found.add(value)
-        if not isinstance(value.owner, ir.Block) and value.owner.name in _SCALAR_OPS:
-            pending += value.owner.operands
-    return found

@@ -292,6 +292,10 @@ class _Synchroniser(Program):
             for item in block.items[index:]:
                 if not (passed or excludes_less or onward) and _covers(self.before[item], state):
                     return
+                if type(item) is Instruction and not state & item.conflicts:  # as most are
+                    self.before[item] = state
+                    state |= item.leaves
+                    continue
                 excludes_less |= item in self.excluding
                 if isinstance(item, Flag) and not item.is_wait:
                     old = self.missing(item.pair, item)

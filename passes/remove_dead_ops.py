@@ -176,10 +176,13 @@ def _remove_in_block(block: ir.Block, remarks: Remarks) -> bool:
             op.erase()
             removed = True
         elif len(op.regions):
-            if op.name == "scf.if" and (any(map(_is_unused, op.results)) or _has_idle_else(op)):
+            if op.name == "scf.if" and any(map(_is_unused, op.results)):
                 op = _reduced(op)
                 removed = True
             removed |= _remove_in(op, remarks)
+            if op.name == "scf.if" and _has_idle_else(op):
+                _reduced(op)
+                removed = True
     return removed
 
 
