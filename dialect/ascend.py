@@ -84,7 +84,7 @@ def _show(value: rules.Shaped) -> str:
 
 def _verify_library_call(op) -> None:
     operands = [shaped(value) for value in op.operation.operands]
-    _expect(op.out, "out", libraries.library_call(op.callee, operands, op.dims or (), op.transposed or ()))
+    _expect(op.out, "out", libraries.library_call(op.callee, operands, op.dims or (), op.transposed or (), op.dtype))
 
 
 def rule_arguments(op) -> tuple[dict[str, rules.Shaped | None], dict[str, Any]]:
@@ -223,6 +223,7 @@ ASCEND = Dialect(
                 Attribute("callee", "string", "the operator; see `jascend.dialect.libraries`", values=tuple(libraries.LIBRARY)),
                 Attribute("dims", "int32 list", "the dimensions that the operator is told", optional=True),
                 Attribute("transposed", "int32 list", "1 for a matrix that is transposed, one for each operand", optional=True),
+                Attribute("dtype", "string", "of a result that is wider than the operands", optional=True, values=("float32",)),
             ),
             results=(Result("out", "tensor", "as the operator gives it"),),
             verify=_verify_library_call,

@@ -3,7 +3,9 @@
 Each is here once, for all that have to do with it: the shape rule for the verifier and for JAX, the work for estimates,
 the C parameters for the host program of a written project. Signatures and limits are those of the API pages named.
 
-A matrix that is to be transposed is passed as it lies, as a tensor with other strides: `transposed` has a 1 for it.
+A matrix that is to be transposed is passed as it lies, as a tensor with other strides: `transposed` has a 1 for it. Products
+of 16-bit floats may be float32, which the pages allow ("data types that the operands' converts to") and the libraries' public
+source computes without rounding to 16 bits before (`NeedEnableFp32Output` in matmul_util.cpp of ops-nn, A2, A3 and 950).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class LibraryOperator:
         "[x0]" for a list of one tensor, "[x]" for one of all operands, "dim" and "dims" for the attribute, "{1}" for a list
         of its second number, "scalar" for an `aclScalar` of it, "dtype" for that of the result, anything else as it is.
       flops: `flops(operands, result) -> number`; 0 where time is that of memory.
+      widens: whether the result may be float32 where the operands are narrower floats; it is rounded once then.
       matrices: the operands whose last two dimensions may be transposed.
       index: the operand of indices or sizes that the library takes as int64.
       zeroed: whether the result may be left unwritten in part, and is to be 0 there.
@@ -47,13 +50,17 @@ class LibraryOperator:
     rule: Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]
     parameters: tuple[str, ...]
     flops: Callable[[Sequence[Shaped], Shaped], int] = lambda operands, result: 0
+    widens: bool = False
     matrices: tuple[int, ...] = ()
     index: int | None = None
     zeroed: bool = False
     products: tuple[str, ...] = ()
 
-    def result(self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = ()) -> Shaped:
-        """The result's shape and dtype. Raises VerifyError where the operator does not take such operands."""
+    def result(
+        self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = (), dtype: str | None = None
+    ) -> Shaped:
+        """The result's shape and dtype; `dtype` is that of one that is wider than the operands. Raises VerifyError where the
+        operator does not take such operands."""
         least, most = self.operands if isinstance(self.operands, tuple) else (self.operands, self.operands)
         if not least <= len(operands) <= most:
             number = least if least == most else f"{least} to {most}"
@@ -61,7 +68,12 @@ class LibraryOperator:
         turned = {i for i, flag in enumerate(transposed) if flag}
         if transposed and not (turned and turned.issubset(self.matrices) and len(transposed) == len(operands)):
             raise VerifyError(f"{self.name} has no use for 'transposed' = {list(transposed)}")
-        return self.rule(self.multiplied(operands, transposed), dims)
+        found = self.rule(self.multiplied(operands, transposed), dims)
+        if dtype is None:
+            return found
+        if not (self.widens and dtype == "float32" and found.dtype in ("float16", "bfloat16")):
+            raise VerifyError(f"{self.name} has no {dtype} for {', '.join(map(str, operands))}")
+        return found._replace(dtype=dtype)
 
     def multiplied(self, operands: Sequence[Shaped], transposed: tuple[int, ...]) -> list[Shaped]:
         """The operands with matrices the way they are multiplied."""
@@ -268,12 +280,12 @@ LIBRARY: dict[str, LibraryOperator] = {
             "aclnnMatmul", "The product of two matrices.",
             "aclnn_matmul.h", f"{_PAGES}/ops-nn/aclnnMatmul.md", 2, _matmul,
             ("x0", "x1", "out", "static_cast<int8_t>(0)"),  # cubeMathType: as the dtypes are
-            flops=_multiply_adds, matrices=(0, 1),
+            flops=_multiply_adds, widens=True, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnBatchMatMul", "Products of two matrices, many of them.",
             "aclnn_batch_matmul.h", f"{_PAGES}/ops-nn/aclnnBatchMatMul.md", 2,
-            _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, matrices=(0, 1),
+            _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, widens=True, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnGroupedMatmulV4", "Of rows in groups, each group times a matrix of its own; 0 behind the last group.",
@@ -364,11 +376,15 @@ LIBRARY: dict[str, LibraryOperator] = {
 
 
 def library_call(
-    callee: str, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = ()
+    callee: str,
+    operands: Sequence[Shaped],
+    dims: tuple[int, ...] = (),
+    transposed: tuple[int, ...] = (),
+    dtype: str | None = None,
 ) -> Shaped:
     """The result of a call. Raises VerifyError where there is no such operator, or it does not take such operands."""
     if callee not in LIBRARY:
         raise VerifyError(f"'callee' must be one of {', '.join(LIBRARY)}, got '{callee}'")
-    return LIBRARY[callee].result(operands, dims, transposed)
+    return LIBRARY[callee].result(operands, dims, transposed, dtype)
 
 

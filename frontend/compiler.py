@@ -347,7 +347,7 @@ def _signed(array: np.ndarray) -> np.ndarray:
 
 def _call_library(step: LibraryCall, operands: list[np.ndarray]) -> np.ndarray:
     """The libraries are CANN's: on the host, JAX computes what they would."""
-    return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
+    return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed, step.type.dtype))
 
 
 def _raise_findings(kernel: backend.Kernel, run: twin.Run) -> None:

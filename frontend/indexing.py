@@ -95,7 +95,11 @@ class _Pieces:
 
 
 def _pieces(shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequence[int], mode, own: Sequence[int]) -> _Pieces:
-    """`starts` by dimension, [*batch] each; `windows` for all dimensions; those of `own` are inside by themselves."""
+    """`starts` by dimension, [*batch] each; `windows` for all dimensions; those of `own` are inside by themselves. A window
+    that is all there is of a dimension starts where this does, unless what is outside counts."""
+    if mode != lax.GatherScatterMode.FILL_OR_DROP:
+        partial = {dim: start for dim, start in starts.items() if windows[dim] < shape[dim]}
+        starts = partial or dict([min(starts.items())])
     dims = tuple(sorted(starts))
     if math.prod(shape[dim] for dim in dims) > _MOST_POSITIONS:
         raise NoLibraryOperator(f"positions in dimensions {list(dims)} of {list(shape)}; kernels count them with int32")

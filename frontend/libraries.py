@@ -31,14 +31,14 @@ class NoLibraryOperator(Exception):
 # -- one call ---------------------------------------------------------------------------------------------------------
 
 
-def _abstract_eval(*operands, callee, dims, transposed):
+def _abstract_eval(*operands, callee, dims, transposed, dtype):
     given = [Shaped(x.shape, x.dtype.name) for x in operands]
-    result = library_call(callee, given, dims, transposed)
+    result = library_call(callee, given, dims, transposed, dtype)
     return jax.core.ShapedArray(result.shape, jnp.dtype(result.dtype))
 
 
-def _lower_call(ctx, *operands, callee, dims, transposed):
-    attributes = {"callee": callee, "dims": dims or None, "transposed": transposed or None}
+def _lower_call(ctx, *operands, callee, dims, transposed, dtype):
+    attributes = {"callee": callee, "dims": dims or None, "transposed": transposed or None, "dtype": dtype}
     segments = [int(i < len(operands)) for i in range(3)]
     return ascend_op(ctx, "library_call", operands, {k: v for k, v in attributes.items() if v is not None}, segments)
 
@@ -48,12 +48,12 @@ library_call_p.def_abstract_eval(_abstract_eval)
 mlir.register_lowering(library_call_p, _lower_call, platform=PLATFORM)
 
 
-def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = ()):
-    """A call of an operator of the libraries. Raises NoLibraryOperator where the product's do not have it."""
+def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = (), dtype: str | None = None):
+    """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises NoLibraryOperator where the product's do not have it."""
     products = LIBRARY[callee].products
     if products and product() not in (None, *products):
         raise NoLibraryOperator(f"the libraries of {product()} have no {callee}")
-    return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed))
+    return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed), dtype=dtype)
 
 
 _TURNED = 256  # elements by turns: of fewer, a kernel writes one after the other
@@ -68,10 +68,9 @@ def _dot_general(a, b, *, dimension_numbers, preferred_element_type, **_):
     of_bytes = a.dtype == b.dtype == jnp.int8 and dtype == jnp.int32
     if not of_bytes and (a.dtype != b.dtype or not jnp.issubdtype(a.dtype, jnp.floating)):
         raise NoLibraryOperator(f"a product of {a.dtype} and {b.dtype}; aclnnMatmul takes floats of one dtype")
-    if dtype != a.dtype and not of_bytes:  # more exact than its operands: they are widened first
-        if dtype != jnp.float32:
-            raise NoLibraryOperator(f"a product of {a.dtype} as {dtype}")
-        a, b = a.astype(dtype), b.astype(dtype)
+    wide = None if of_bytes or dtype == a.dtype else dtype.name
+    if wide not in (None, "float32"):
+        raise NoLibraryOperator(f"a product of {a.dtype} as {dtype}")
     a, a_turned, batch, a_free = _as_matrix(a, a_batch, a_contracted, first=False)
     b, b_turned, _, b_free = _as_matrix(b, b_batch, b_contracted, first=True)
     operands = [a, b] if batch else [a[0], b[0]]
@@ -80,7 +79,7 @@ def _dot_general(a, b, *, dimension_numbers, preferred_element_type, **_):
         callee, operands, transposed = "aclnnQuantMatmulV5", [*operands, jnp.ones(1)], [*transposed, 0]
     else:
         callee = "aclnnBatchMatMul" if batch else "aclnnMatmul"
-    out = call(callee, *operands, transposed=transposed if any(transposed) else ())
+    out = call(callee, *operands, transposed=transposed if any(transposed) else (), dtype=wide)
     return out.reshape(*batch, *a_free, *b_free)
 
 
@@ -267,11 +266,19 @@ register(lax.transpose_p, _transpose)
 # -- on the host ------------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("callee", "dims", "transposed"))
-def run(callee: str, operands: Sequence[jax.Array], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = ()):
-    """The result of a library call, by JAX."""
+@functools.partial(jax.jit, static_argnames=("callee", "dims", "transposed", "dtype"))
+def run(
+    callee: str,
+    operands: Sequence[jax.Array],
+    dims: tuple[int, ...] = (),
+    transposed: tuple[int, ...] = (),
+    dtype: str | None = None,
+):
+    """The result of a library call, by JAX; `dtype` is the result's."""
     if transposed:
         operands = [jnp.swapaxes(x, -1, -2) if turned else x for x, turned in zip(operands, transposed)]
+    if LIBRARY[callee].widens:
+        return jnp.matmul(*operands, preferred_element_type=dtype)
     return _ON_THE_HOST[callee](*operands, dims)
 
 
@@ -287,8 +294,6 @@ def _added_on_the_host(x, index, source, dims):
 
 
 _ON_THE_HOST: dict[str, Callable] = {
-    "aclnnMatmul": lambda a, b, dims: jnp.matmul(a, b),
-    "aclnnBatchMatMul": lambda a, b, dims: jnp.matmul(a, b),
     "aclnnGroupedMatmulV4": _grouped_on_the_host,
     "aclnnIndexSelect": lambda x, index, dims: jnp.take(x, index, axis=dims[0], mode="clip"),
     "aclnnArgMax": lambda x, dims: jnp.argmax(x, axis=dims[0]).astype(jnp.int32),
@@ -308,4 +313,4 @@ _ON_THE_HOST: dict[str, Callable] = {
     "aclnnQuantMatmulV5": lambda a, b, scale, dims: jnp.matmul(a, b, preferred_element_type=jnp.int32),
     "aclnnPermute": lambda x, dims: jnp.transpose(x, dims),
 }
-assert _ON_THE_HOST.keys() == LIBRARY.keys()
+assert _ON_THE_HOST.keys() == {name for name, operator in LIBRARY.items() if not operator.widens}

@@ -66,7 +66,7 @@ def _call(op: ir.Operation) -> None:
             kept = [size for dim, size in enumerate(ir.RankedTensorType(source.type).shape) if dim not in dims]
             results = [ir.RankedTensorType.get(kept, shape.element_type)]
             source = ASCEND.classes["LibraryCall"].build(
-                source, None, None, results=results, callee=callee, dims=tuple(dims), transposed=None
+                source, None, None, results=results, callee=callee, dims=tuple(dims), transposed=None, dtype=None
             ).out  # fmt: skip
     result.replace_all_uses_with(source)
     op.erase()

@@ -34,7 +34,7 @@ After:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jascend.dialect import ASCEND
@@ -148,18 +148,20 @@ class _Needed:
         self.alone: set[ir.Value] = set()
         self.done: set[ir.Value] = set()
         self.promised: dict[ir.Value, ir.Value] = {}  # by later ones: what their kernel is to write, too
-        for view in block.operations:
-            op = view.operation
+        ops = [view.operation for view in block.operations]
+        for op in ops:
             if op.name in ("func.return", LIBRARY_CALL) or LAUNCH in op.attributes:
                 for operand in op.operands:
                     self.need(operand, op, part_serves=op.name == LIBRARY_CALL)
-            elif op.name in ASCEND.by_name:
-                for operand in op.operands:
-                    for value in [operand] if taken_from_memory(view, operand) else outside(operand):
-                        self.need(value, op)
-                    if operands and operand not in self.values and _are_rows_of_operators(operand):
-                        self.alone.add(operand)
-                        self.values.append(operand)
+        for op in [op for op in ops if op.name in ASCEND.by_name and op.name != LIBRARY_CALL]:
+            for operand in op.operands:
+                whole = taken_from_memory(op.opview, operand) or operand in self.values
+                for value in [operand] if whole else outside(operand):
+                    self.need(value, op)
+                if operands and operand not in self.values and _are_rows_of_operators(operand):
+                    self.alone.add(operand)
+                    self.values.append(operand)
+        self.values.sort(key=self.places.__getitem__)
 
     def need(self, value: ir.Value, taker: ir.Operation | None, part_serves: bool = False) -> None:
         while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
@@ -187,8 +189,9 @@ class _Needed:
             return _in_memory(value)
         other = self.promised.get(value)
         if other is None:
-            rest = self.values[self.values.index(value) + 1 :]
-            later = next((each for each in rest if each not in self.promised and self.pairs(value, each)), None)
+            rest = [each for each in self.values[self.values.index(value) + 1 :] if each not in self.promised]
+            found = (each for fits in (_computes_along, _goes_beside) for each in rest if self.pairs(value, each, fits))
+            later = next(found, None)
             if later is not None:
                 self.promised[later] = value
                 return True
@@ -212,13 +215,14 @@ class _Needed:
                 user.operands[number] = result
         return True
 
-    def pairs(self, value: ir.Value, later: ir.Value) -> bool:
-        """Whether the kernel of a later value can write an earlier one: it computes it anyway, and nothing reads it before."""
+    def pairs(self, value: ir.Value, later: ir.Value, fits: Callable[[ir.Value, ir.Value], bool]) -> bool:
+        """Whether the kernel of a later value can write an earlier one: the two fit, and nothing reads it before."""
         if value in self.done or later in self.done or value in self.bound or {value, later} & self.alone:
             return False
         views = [use.owner.operation for use in value.uses if use.owner.name in VIEWS]
-        in_time = all(self.place(op) > self.places[later] for op in (*self.takers[value], *views))
-        return in_time and _computes_along(later, value)
+        uses = views if fits is _computes_along else [use.owner.operation for use in value.uses]
+        in_time = all(self.place(op) > self.places[later] for op in (*self.takers[value], *uses))
+        return in_time and fits(later, value)
 
     def place(self, op: ir.Operation) -> float:
         """Where in the block an op is; one that has been added is nowhere."""
@@ -230,7 +234,7 @@ class _Needed:
         on_the_way = [piece for piece, _ in pieces(value, labels_of(value, computed), computed)][::-1]
         promised = set(self.promised.values())
         free = [each for each in on_the_way if each in self.takers and each not in self.promised and each not in promised]
-        needed = (each for each in free if self.pairs(each, value))
+        needed = (each for each in free if self.pairs(each, value, _computes_along))
         shared = (
             each for each in on_the_way
             if each not in self.values and any(self.place(use.owner.operation) > self.places[value] for use in each.uses)
@@ -249,6 +253,18 @@ def _computes_along(value: ir.Value, other: ir.Value) -> bool:
         return False
     found = list(pieces(value, labels, computed))
     return (other, labels) in found and not any(piece.owner.name == CONCATENATION for piece, _ in found if not _is_argument(piece))
+
+
+def _goes_beside(value: ir.Value, other: ir.Value) -> bool:
+    """Whether the kernel of a value can compute another as well, of the same rows, that has nothing to do with it."""
+    labels, shapes = labels_of(value, computed), [ir.RankedTensorType(each.type) for each in (value, other)]
+    written = all(str(shape.element_type) in _WRITTEN for shape in shapes)
+    if shapes[0].shape != shapes[1].shape or not written or labels_of(other, computed) != labels:
+        return False
+    owners = [piece.owner for each in (value, other) for piece, _ in pieces(each, labels, computed) if not _is_argument(piece)]
+    lengths = {reduction_of(owner).length for owner in owners if computed(owner) and is_reduction(owner)}
+    lengths |= {shapes[0].shape[-1]} if has_columns(labels) else set()
+    return len(lengths) == 1 and not any(owner.name == CONCATENATION for owner in owners)
 
 
 def _tensors_of(value: ir.Value) -> set[ir.Value]:

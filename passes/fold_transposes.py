@@ -37,7 +37,7 @@ def pass_as_it_lies(op, rewriter):
     with ir.InsertionPoint(op.operation), op.location:
         call = ASCEND.classes["LibraryCall"].build(
             *operands, *[None] * (3 - len(operands)), results=[op.out.type], callee=op.callee, dims=op.dims,
-            transposed=tuple(flags) if any(flags) else None,
+            transposed=tuple(flags) if any(flags) else None, dtype=op.dtype,
         )  # fmt: skip
     rewriter.replace_op(op, [call.out])
     return None

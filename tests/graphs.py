@@ -22,7 +22,7 @@ def on_tiles(program, *arguments):
             )  # fmt: skip
 
         def call(step, operands):
-            return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed))
+            return np.asarray(libraries.run(step.callee, operands, step.dims, step.transposed, step.type.dtype))
 
         words = (np.asarray(keys.words(argument)) for argument in jax.tree.leaves(arguments))
         arrays = [*(x.view(np.int32) if x.dtype == np.uint32 else x for x in words), *program.constants]

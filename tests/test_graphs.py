@@ -126,14 +126,18 @@ def test_rows_out_of_bounds_are_filled():
 
 
 def test_a_product_wider_than_its_operands():
-    """The libraries round the result to the operands' dtype: they are widened before."""
+    """The libraries' results may be float32: nothing is widened before."""
     x, w = values(shape(4, 64, dtype=BF16)), values(shape(64, 6, dtype=BF16))
 
     def product(x, w):
         return jnp.dot(x, w, preferred_element_type=F32)
 
-    (actual,) = on_tiles(ja.compile(product, x, w), x, w)
+    program = ja.compile(product, x, w)
+    assert not program.kernels and [call.type.dtype for call in program.library_calls] == ["float32"]
+    (actual,) = on_tiles(program, x, w)
     np.testing.assert_allclose(actual, jax.jit(product)(x, w), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ja.errors.Unsupported, match="a product of float32 as float16"):
+        ja.compile(lambda x, w: jnp.dot(x, w, preferred_element_type=jnp.float16), shape(4, 8), shape(8, 6))
 
 
 def test_a_graph_without_kernels_of_ours_runs():

@@ -93,3 +93,14 @@ def test_any_batch():
 def test_what_is_refused():
     with pytest.raises(ja.errors.Unsupported, match="positions in dimensions .0, 1. of .70000, 70000.; kernels count them with int32"):
         ja.compile(lambda x, i: x[i, i], jax.ShapeDtypeStruct((70000, 70000), np.float32), jax.ShapeDtypeStruct((3,), np.int32))
+
+
+def test_rows_of_a_cache_are_written_as_rows():
+    """A window that is all of a dimension is no list of elements."""
+
+    def step(cache, new, at):
+        return jax.vmap(lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0, 0)))(cache, new, at)
+
+    program = ja.compile(step, normal(3, 32, 2, 8), normal(3, 1, 2, 8), np.zeros(3, np.int32))
+    (call,) = program.library_calls
+    assert [x.shape for x in call.operand_types] == [(96, 2, 8), (3,), (3, 2, 8)]

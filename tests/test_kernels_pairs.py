@@ -99,3 +99,18 @@ def test_what_is_written_alone():
     assert not any("pair" in kernel.name for kernel in program.kernels)
     for actual, expected in beside_jax(on_tiles(program, *arguments), alone, *arguments):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_values_that_have_nothing_to_do_with_each_other():
+    """One kernel for two of the same rows, where neither has to be there before the other."""
+    x, y = normal(4, 96), normal(4, 96)
+    check(lambda x, y: (x / x.sum(-1, keepdims=True), jnp.exp(y)), x, y)
+    check(lambda x, y: (x.sum(-1), y.max(-1)), x, y)
+    check(lambda x, y: (x * 2, y[:, :8] * 2), x, y, kernels=2)
+
+
+def test_what_an_operator_s_kernel_needs_is_there_before():
+    x = normal(4, 300)
+    program = ja.compile(lambda x: (ja.sort(x - x.max(-1, keepdims=True))[0], x.sum(-1)), x)
+    for actual, expected in beside_jax(on_tiles(program, x), lambda x: (jnp.sort(x - x.max(-1, keepdims=True)), x.sum(-1)), x):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
