@@ -210,6 +210,12 @@ def gating_and_routing_of_many(target):
 
 
 @subject
+def gating_and_routing_of_all(target):
+    """No expert is left out: there is no block without rows."""
+    return gating_and_routing(target, 26, 64, 40, 8, GROUPS, {}, cores=(1, 3, 5, 6, 40), bias=normal(64) / 4)
+
+
+@subject
 def gating_and_routing_of_a_range(target):
     """Few cores have many blocks; three experts a token are no whole blocks of lanes."""
     routing = dict(active_expert_range=(3, 31), row_idx_type=1, expert_tokens_num_type=2, active_num=50)

@@ -71,6 +71,13 @@ class _GatingRouting(Routing):
         self.of_gating = op.location.locations[-1] if op.location.is_a_fused() else op.location  # see fuse-moe
         self.pitch = up(s.slots, _BLOCK)  # lanes of a token's experts, until they are all there
 
+    @property
+    def blocks_have_rows(self) -> bool:
+        """A core has blocks where it has tokens, and these have experts: all do, if none is left out; a table may name any."""
+        s = self.shape
+        some_left_out = s.experts < s.all_experts or s.capacity or s.limit or self.op.tid2eid is not None
+        return not s.alone and not some_left_out
+
     # -- the kernel ---------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
@@ -189,7 +196,7 @@ class _GatingRouting(Routing):
         b, t, s, gating = self.b, self.t, self.shape, self.gating
         g = gating.shape
 
-        def batch(row, wide):
+        def batch(row, place, wide):
             rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), gating.batch_rows, name="rows")
             with b.at(self.of_gating):
                 scores, weights, ids = gating.gated(row, rows)
@@ -198,17 +205,22 @@ class _GatingRouting(Routing):
                 else:
                     b.if_(writes, [], lambda: gating.store(scores, weights, ids, row, rows) or [])
             ids = t.take(ids, g.top, 0, self.pitch, "ids_of_tokens")
-            place = b.op(arith.muli, b.op(arith.subi, row, first, name="row_of_block"), b.index(self.pitch), name="place")
             return [with_slice(b, wide, ids, place, "ids")]
+
+        def one_of_many(row, wide):
+            place = b.op(arith.muli, b.op(arith.subi, row, first, name="row_of_block"), b.index(self.pitch), name="place")
+            return batch(row, place, wide)
 
         wide = b.splat(b.i32(-1), self.wide_lanes, "ids")
         if self.most <= g.rows:
-            (wide,) = batch(first, wide)
+            (wide,) = batch(first, b.index(0), wide)
         else:
             (wide,) = b.for_(
-                first, end, gating.batch_rows, [("ids", wide)], batch, induction="row", about="Tokens, a batch at a time."
+                first, end, gating.batch_rows, [("ids", wide)], one_of_many, induction="row", about="Tokens, a batch at a time."
             )
         ids = t.head(wide, s.lanes) if self.places is None else t.gather(wide, self.places, "ids_of_pairs")
+        if self.places is None and g.rows == 1:  # there are no ids but those of tokens
+            return ids
         count = t.f32_of(self.pairs_between(first, end))
         is_pair = b.cmpf("OLT", self.pair_lanes, b.splat(count, length_of(ids)), "is_pair")
         return b.select(is_pair, ids, t.splat(-1, ids, "none"), "ids_of_pairs")

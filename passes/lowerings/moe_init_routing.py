@@ -145,6 +145,11 @@ class Routing:
         """Whether the index holds the pair of each row, not the row of each pair."""
         return self.op.row_idx_type == 1
 
+    @property
+    def blocks_have_rows(self) -> bool:
+        """Whether every block is known to have a pair whose row is written."""
+        return False
+
     def plan_rows(self) -> None:
         """What is read for a row, what is made of it, and what is written."""
         s, op = self.shape, self.op
@@ -161,8 +166,9 @@ class Routing:
         if self.sources or self.scattered:
             limit = s.limit if self.scattered else 0
             self.pair_rows = PairRows(
-                self.b, s, self.order.lane, self.count, batch=self.batch, limit=limit, pairs=self.pairs
-            )
+                self.b, s, self.order.lane, self.count, batch=self.batch, limit=limit, pairs=self.pairs,
+                never_empty=self.blocks_have_rows,
+            )  # fmt: skip
         self.zeros = [self.zero_tile(rows) for rows in self.targets] if s.capacity else []
 
     def memory(self, value: ir.Value) -> ir.Value:

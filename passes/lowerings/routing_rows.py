@@ -93,11 +93,14 @@ class PairRows:
     """Builds the copies, of so many `tokens`. The insertion point at construction is that of the tiles it needs throughout.
 
     Rows of `batch` tokens are read at a time; or with `pairs` that of one token, for at most so many of its pairs. Rows
-    of pairs whose place is `limit` or more are not written; 0 is no limit."""
+    of pairs whose place is `limit` or more are not written; 0 is no limit. `never_empty`: every block has pairs to write."""
 
-    def __init__(self, b: Builder, shape: Shape, lane: ir.Value, tokens: ir.Value, *, batch: int, limit: int, pairs: int):
+    def __init__(
+        self, b: Builder, shape: Shape, lane: ir.Value, tokens: ir.Value, *, batch: int, limit: int, pairs: int,
+        never_empty: bool,
+    ):  # fmt: skip
         self.b, self.t, self.shape, self.lane = b, Ops(b), shape, lane
-        self.batch, self.limit, self.pairs = batch, limit, pairs
+        self.batch, self.limit, self.pairs, self.never_empty = batch, limit, pairs, never_empty
         self.groups = -(-shape.slots // pairs) if pairs else 1  # of a token
         self.is_one = not pairs and batch >= min(shape.tokens or shape.block, shape.block)  # a block is one unit
         t = self.t
@@ -175,7 +178,13 @@ class PairRows:
                 self.each_unit(kept, tiles, of_unit)
             return []
 
-        b.if_(b.cmpi("sgt", kept.units, b.index(0), "any"), [], units)
+        self.if_any(kept, units)
+
+    def if_any(self, kept: Kept, units: Callable) -> None:
+        if self.never_empty:
+            units()
+        else:
+            self.b.if_(self.b.cmpi("sgt", kept.units, self.b.index(0), "any"), [], units)
 
     def make(
         self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], made: Callable, targets: Sequence[Rows], *,
@@ -212,7 +221,7 @@ class PairRows:
             self.each_unit(kept, [*read(b.index(1)), *outputs], of_unit)
             return []
 
-        b.if_(b.cmpi("sgt", kept.units, b.index(0), "any"), [], units)
+        self.if_any(kept, units)
 
     def make_in_parts(
         self, kept: Kept, first_token: ir.Value, sources: Sequence[Rows], made, targets: Sequence[Rows], *,
