@@ -298,7 +298,8 @@ class Program:
         """Writes the generated project. The same program gives the same bytes.
 
         Args:
-          directory: where; made if it is not there. Files of an earlier project are replaced.
+          directory: where; made if it is not there. An earlier project there goes, and what it has no file for stays.
+            While a project is not whole, it has no CMakeLists.txt.
           project: "custom_op": a complete operator package, each kernel an operator `Jascend...`: `op_host/`
             (definition; tiling and inference of shapes and dtypes, in C++), `op_kernel/`, CMake files with presets,
             `build.sh`, callers through aclnn in `test/`, and a prototype for `msopgen`. "direct": the light project, a

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import op_host
 import pytest
+from jascend.backends.ascend import project as project_files
 from jascend.backends.ascend.codegen import aclnn, direct, tiling
 from jascend.backends.ascend.codegen.op_host import operator_type
 from jascend.backends.ascend.codegen.template import fill
@@ -64,7 +65,7 @@ def test_a_project_has_all_its_parts(program, project):
     expected = {path.format(name) for name in names for path in per_kernel} | {
         f"{operator_type(name)}.json" for name in names
     }
-    expected |= {"CMakeLists.txt", "CMakePresets.json", "build.sh", "README.md", "op_host/CMakeLists.txt"}
+    expected |= {".jascend", "CMakeLists.txt", "CMakePresets.json", "build.sh", "README.md", "op_host/CMakeLists.txt"}
     expected |= {"op_kernel/CMakeLists.txt", "test/CMakeLists.txt", "test/README.md", "test/harness.h", "test/graph.cpp"}
     expected |= {f"test/data/graph/argument{i}.bin" for i in range(4)}
     expected |= {f"test/data/graph/output{i}.bin" for i in range(3)}
@@ -77,6 +78,27 @@ def test_a_project_has_all_its_parts(program, project):
 
 def test_the_same_program_gives_the_same_bytes(program, project, tmp_path):
     assert files(program.write(tmp_path / "again", arguments=arrays())) == files(project)
+
+
+def test_a_project_over_another_one(program, project, tmp_path, monkeypatch):
+    """Nothing stays of the earlier one but what is not its own; what an interruption leaves is not built."""
+    other = ja.compile(lambda x: jax.nn.softmax(x), shape(4, 64))
+    other.write(tmp_path, arguments=(np.ones((4, 64), np.float32),))
+    (tmp_path / "notes.txt").write_text("mine")
+
+    def full(path, content, mode=0o644, write=project_files.write_whole):
+        if path.name.endswith(".json"):
+            raise OSError(28, "No space left on device")
+        write(path, content, mode)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
+        patched.setattr(project_files, "write_whole", full)
+        program.write(tmp_path, arguments=arrays())
+    assert not (tmp_path / "CMakeLists.txt").exists()
+    program.write(tmp_path, arguments=arrays())
+    assert files(tmp_path) == files(project) | {"notes.txt": b"mine"}
+    (tmp_path / ".jascend").write_text("../outside\n/absolute\n")
+    assert program.write(tmp_path, arguments=arrays()) and files(tmp_path).keys() == {*files(project), "notes.txt"}
 
 
 @pytest.mark.parametrize(("soc", "spelled"), [(None, "ascend950"), ("ascend910_95", "ascend910_95")])
@@ -268,6 +290,7 @@ def light(program, tmp_path_factory):
 def test_a_light_project_has_all_its_parts(program, light):
     names = [kernel.name for kernel in program.kernels]
     expected = {f"{name}{end}" for name in names for end in (".asc", "_tiling.h")} | {
+        ".jascend",
         "CMakeLists.txt",
         "README.md",
         "harness.h",

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -128,11 +128,37 @@ def _ir(stages: Mapping[str, str]) -> dict[str, str]:
     return {f"ir/{number}_{stage}.mlir": text for number, (stage, text) in enumerate(stages.items(), start=1)}
 
 
+_LISTED = ".jascend"  # in a project: the names of its files, for the one that is written over it
+_BUILD = "CMakeLists.txt"
+
+
 def _write_files(directory: Path, files: Mapping[str, str | bytes]) -> None:
-    for name, content in files.items():
+    """Writes a project in place of one that may be there, of which nothing stays. While it is not whole there is no
+    CMakeLists.txt: what an interruption leaves is not built."""
+    earlier = _listed(directory)
+    (directory / _BUILD).unlink(missing_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_whole(directory / _LISTED, _lines({*earlier, *files}))
+    for name in sorted(earlier - files.keys()):
+        (directory / name).unlink(missing_ok=True)
+    for name, content in sorted(files.items(), key=lambda item: item[0] == _BUILD):
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content, mode=0o755 if path.suffix == ".sh" else 0o644)
+    write_whole(directory / _LISTED, _lines(files))
+
+
+def _lines(names: Iterable[str]) -> str:
+    return "".join(f"{name}\n" for name in sorted(names))
+
+
+def _listed(directory: Path) -> set[str]:
+    """The files of the project that is in a directory; of what leads out of it, nothing."""
+    try:
+        names = (directory / _LISTED).read_text().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    return {name for name in names if name and not Path(name).is_absolute() and ".." not in Path(name).parts}
 
 
 def _prototype(kernel: Kernel) -> str:
