@@ -82,6 +82,20 @@ def softmax_of_long_rows(target):
     return mutations.of_program(softmax, call, cores=(1, 3), target=target)
 
 
+@subject(targets=BOTH)
+def softmax_of_shared_rows(target):
+    """By several cores, each of which has a part of a row."""
+    call = {"x": normal(2, 60001), "allowed": normal(2, 60001) > -1}
+    call["x"][:, -1], call["allowed"][:, -1] = 9, True  # the last counts
+    return mutations.of_program(softmax, call, cores=(1, 40), target=target)
+
+
+@subject
+def layer_norm_of_shared_rows(target):
+    call = {"x": normal(1, 50001), "weight": normal(50001), "bias": normal(50001)}
+    return mutations.of_program(layer_norm, call, cores=(1, 40), target=target)
+
+
 @subject
 def codes_of_short_rows(target):
     return mutations.of_program(quantized, {"x": normal(300, 96)}, cores=(1, 3, 30), target=target)
