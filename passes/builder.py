@@ -17,6 +17,8 @@ from mlir import ir
 from mlir.dialects import arith, math, scf, tensor
 
 COMMENT = "ascend.comment"
+STAGE, STAGE_END = "ascend.stage", "ascend.stage_end"
+PART, PART_END = "ascend.part", "ascend.part_end"
 RUNS = "ascend.runs"
 _SILENT = ("arith.constant", "tensor.splat")  # what need not show in the text
 
@@ -40,9 +42,36 @@ def _nameless(location: ir.Location) -> ir.Location:
     return location
 
 
+class Stage(str):
+    """The comment of a stage, with the name of its function where it gets one: `Stage("FindKth", "The k-th largest.")`. The
+    two branches of a decision have a name each."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, name: str, about: str, *others: str) -> Stage:
+        stage = super().__new__(cls, about)
+        stage.names = (name, *others)
+        return stage
+
+
 def comment(op: ir.Operation | ir.OpView, text: str) -> None:
-    """Sets the comment that the emitted text shows before `op`."""
+    """Sets the comment that the emitted text shows before `op`; a `Stage` has a name as well."""
     op.operation.attributes[COMMENT] = ir.StringAttr.get(text)
+    if isinstance(text, Stage):
+        op.operation.attributes[STAGE] = ir.StringAttr.get(",".join(text.names))
+
+
+def mark_part(first: ir.Operation, last: ir.Operation, stage: Stage) -> None:
+    """Makes the ops from `first` to `last` of a block what `Builder.part` does. One op alone is no part."""
+    if first == last:
+        return
+    first.attributes[PART], last.attributes[PART_END] = ir.StringAttr.get(stage.names[0]), ir.StringAttr.get(stage)
+
+
+def load_stage(name: str | None) -> Stage:
+    """The part that loads a tile of that name."""
+    name = "".join(word.capitalize() for word in (name or "tile").split("_"))
+    return Stage(f"Load{name}", "From global memory; lanes that a copy leaves alone hold the padding.")
 
 
 def f32_bits(value: float) -> int:
@@ -178,18 +207,37 @@ class Builder:
     # -- stages -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def stage(self, about: str) -> Iterator[None]:
-        """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it."""
+    def _made(self) -> Iterator[list[ir.Operation]]:
+        """The ops that are made inside, at the end of a block, but for those that need not show in the text."""
         point, constants = ir.InsertionPoint.current, len(self.constants)
         ops = point.block.operations
         start = len(ops) - (point.ref_operation is not None)
-        yield
+        made: list[ir.Operation] = []
+        yield made
         if point.block == self.constants.entry:
             start += len(self.constants) - constants
-        inside = (ops[i] for i in range(start, len(ops)))
-        first = next((op for op in inside if op.operation.name not in _SILENT), None)
-        if first is not None and COMMENT not in first.operation.attributes:
-            comment(first, about)
+        inside = (ops[i].operation for i in range(start, len(ops) - (point.ref_operation is not None)))
+        made += [op for op in inside if op.name not in _SILENT]
+
+    @contextmanager
+    def stage(self, about: str) -> Iterator[None]:
+        """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it; a `Stage` is
+        a function, if the kernel and it are long."""
+        with self._made() as made:
+            yield
+        if made and COMMENT not in made[0].attributes:
+            comment(made[0], about)
+            if isinstance(about, Stage):
+                made[-1].attributes[STAGE_END] = ir.UnitAttr.get()
+
+    @contextmanager
+    def part(self, stage: Stage) -> Iterator[None]:
+        """What is made inside, at the end of a block, is what lowerings say again and again: a function of its own, if the
+        kernel is long and has it more than once."""
+        with self._made() as made:
+            yield
+        if made:
+            mark_part(made[0], made[-1], stage)
 
     # -- control flow -------------------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ from jascend.dialect.tile.common import length_of
 from jascend.dialect.tile.memory import COPIED_AS
 
 from .bounds import is_less, turns
-from .builder import COMMENT, RUNS, Builder, name_of
+from .builder import COMMENT, RUNS, STAGE, Builder, load_stage, mark_part, name_of
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, SINGLE_BUFFERS
 from .registry import option, register_pass
@@ -255,12 +255,8 @@ def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
     runs = None if _runs(loop) else b.cmpi("slt", first, last, "any")
     ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
     if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
-        known, placed = set(before), []
-        for op in _before(loop):
-            if op in known:
-                placed.append(op)
-            else:
-                _move_up(op, placed)
+        known = set(before)
+        _move_up(before, [op for op in _before(loop) if op not in known])
     new = scf.ForOp(first, last, step, [*initial, *ahead], loc=loop.location)
     for name in loop.attributes:
         new.operation.attributes[name] = loop.attributes[name]
@@ -296,20 +292,17 @@ def _before(loop: ir.Operation) -> list[ir.Operation]:
     return ops[: ops.index(loop)]
 
 
-def _move_up(op: ir.Operation, earlier: list[ir.Operation]) -> None:
-    """Lets a first load begin beside the work before the loop: up to what it needs, another load, or a loop, among the
-    ops `earlier` in the block, which it joins."""
-    needed = {operand.owner for operand in op.operands if not isinstance(operand.owner, ir.Block)}
-    for i in range(len(earlier), 0, -1):
-        other = earlier[i - 1]
+def _move_up(earlier: list[ir.Operation], made: list[ir.Operation]) -> None:
+    """Lets first loads begin beside the work before the loop: up to what they need, another load, or a loop."""
+    needed = {operand.owner for op in made for operand in op.operands if not isinstance(operand.owner, ir.Block)}
+    for other in reversed(earlier):
         stays = other.name in (*_LOADS, *_STORES) or other.name == "tile.sync_all" or len(other.regions)
-        if other in needed or stays:
-            op.move_after(other)
-            earlier.insert(i, op)
+        if stays or other in needed:
+            for op in reversed(made):
+                op.move_after(other)
             return
-    if earlier:
+    for op in made if earlier else ():
         op.move_before(earlier[0])
-    earlier.insert(0, op)
 
 
 def _runs(loop: ir.Operation) -> bool:
@@ -323,13 +316,16 @@ def _load_of(
     b: Builder, load: ir.Operation, ops: list[ir.Operation], induction: ir.Value, at: ir.Value, valid: ir.Value | None
 ) -> ir.Value:
     """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
-    values = {induction: at}
+    if valid is not None and constant_index(at) is None and not _is_select(at):  # within the row or list, even if nothing of it is there
+        at = b.select(valid, at, b.index(0), "first")
+    values, made = {induction: at}, []
     for op in ops:
         same = _simplified(b, op, values)
         if same is not None:
             values[op.results[0]] = same
             continue
         copy = _clone(op)
+        made.append(copy)
         _replace_operands(copy, values)
         values.update(zip(op.results, copy.results))
     copy = _clone(load)
@@ -341,8 +337,9 @@ def _load_of(
         with ir.InsertionPoint(copy):
             none = b.index(0)
             copy.operands[count] = b.select(valid, copy.operands[count], none, "next_count")
-            if constant_index(values[induction]) is None and not _is_select(at):
-                copy.operands[1] = b.select(valid, copy.operands[1], none)
+            made.append(copy.operands[count].owner)
+    first = next((op for op in made if op.name != "arith.constant"), copy)
+    mark_part(first, copy, load_stage(name_of(load.results[0])))
     return copy.results[0]
 
 
@@ -402,12 +399,13 @@ def _drop_unused(block: ir.Block) -> None:
 def _clone(op: ir.Operation) -> ir.Operation:
     """A copy, but for the comment: that tells of the stage that the op is in."""
     copy = op.clone()
-    if COMMENT in copy.attributes:
-        del copy.attributes[COMMENT]
+    for name in {COMMENT, STAGE} & set(copy.attributes):
+        del copy.attributes[name]
     return copy
 
 
 def _erase(op: ir.Operation, following: ir.Operation) -> None:
     if COMMENT in op.attributes and COMMENT not in following.attributes and following.name != "scf.yield":
-        following.attributes[COMMENT] = op.attributes[COMMENT]
+        for name in {COMMENT, STAGE} & set(op.attributes):
+            following.attributes[name] = op.attributes[name]
     op.erase()

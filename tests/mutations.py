@@ -163,7 +163,7 @@ class _Instrument:
         self.mutants: list[Mutant] = []
         text = "\n".join(lines)
         self.constants = {name: int(n) for name, n in re.findall(r"constexpr uint32_t (\w+) = (\d+);", text)}
-        declared = re.findall(r"LocalTensor<\w+> (\w+)\(TPosition::VECCALC, \d+, (\w+)\);", text)
+        declared = re.findall(r"LocalTensor<\w+> (\w+)[({]TPosition::VECCALC, \d+, (\w+)[)}];", text)
         self.lengths = {name: self.number(length) for name, length in declared}
         self.flags()
         for i, line in enumerate(lines):
@@ -209,21 +209,28 @@ class _Instrument:
         return condition
 
     def flags(self) -> None:
+        """A set with its wait, each alone where a function has only one of them."""
+        for part in _functions(self.source):
+            self.flags_of(part)
+
+    def flags_of(self, part: range) -> None:
         events = {}
-        for i, line in enumerate(self.source):
-            found = re.fullmatch(r"(\s*)(Set|Wait)Flag<HardEvent::(\w+)>\((EVENT_ID\d)\);", line)
+        for i in part:
+            found = re.fullmatch(r"(\s*)(Set|Wait)Flag<HardEvent::(\w+)>\((EVENT_ID\d)\);", self.source[i])
             if found:
                 events[i] = len(found[1]), found[2], found[3], found[4]
         taken: set[int] = set()
         for i, (depth, what, *event) in events.items():
             if what == "Wait" or i in taken:
                 continue
-            later = [(j, *e) for j, e in events.items() if j > i and list(e[2:]) == event]
-            group = [i, later[0][0]]
-            if later[0][1] > depth:  # set before a loop, for the wait of its first iteration
+            later = [(j, *e) for j, e in events.items() if j > i and j not in taken and list(e[2:]) == event]
+            group = [i, *(j for j, *_ in later[:1])]
+            if later and later[0][1] > depth:  # set before a loop, for the wait of its first iteration
                 inner = later[0][1]
-                group.append(next(j for j, d, w, *_ in later if w == "Set" and d == inner))
-                group.append(next(j for j, d, w, *_ in later if w == "Wait" and d == depth))
+                group += [j for j, d, w, *_ in later if w == "Set" and d == inner][:1]
+                group += [j for j, d, w, *_ in later if w == "Wait" and d == depth][:1]
+            if len(group) not in (2, 4):
+                continue
             taken |= set(group)
             condition = self.add("event-id", f"line {i + 1}, {self.source[i].strip()}: another id", *group)
             wrong = "EVENT_ID5" if event[1] != "EVENT_ID5" else "EVENT_ID4"
@@ -236,11 +243,16 @@ class _Instrument:
             self.without("set", group[2] if len(group) > 2 else group[0])
             self.without("wait", group[1])
             self.without("flag", *group)
+        for i in events.keys() - taken:
+            self.without("flag", i)
 
     def buffers(self) -> None:
-        pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)\(TPosition::VECCALC, )(\d+)(, (\w+)\);)")
+        pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)[({]TPosition::VECCALC, )(\d+)(, (\w+)[)}];)")
         found = [(i, match) for i, line in enumerate(self.source) if (match := pattern.fullmatch(line))]
-        across = _lives_across(self.source, [match[2] for _, match in found])
+        across: dict[str, list[str]] = {match[2]: [] for _, match in found}
+        for part in _functions(self.source):
+            for name, others in _lives_across(self.source[part.start : part.stop], list(across)).items():
+                across[name] += others
         addresses = {match[2]: match[3] for _, match in found}
         for i, match in found:
             address = match[3]
@@ -252,7 +264,7 @@ class _Instrument:
             if other is not None:
                 overlapping = self.add("overlap", f"{match[2]} where {other} is")
                 address = f"({overlapping} ? {addresses[other]} : {address})"
-            self.lines[i] = f"{match[1]}{address}{match[4]}"
+            self.lines[i] = f"{match[1]}static_cast<uint32_t>({address}){match[4]}"
 
     def copies(self) -> None:
         element = {"float": 4, "int32_t": 4, "bfloat16_t": 2, "half": 2, "uint16_t": 2}
@@ -327,6 +339,16 @@ def _lives_across(lines: list[str], names: list[str]) -> dict[str, list[str]]:
         name: [other for other in names if other != name and any(is_between(line, name) for line in written[other])]
         for name in names
     }
+
+
+def _functions(lines: list[str]) -> list[range]:
+    """The lines of each function: one, or those of a class."""
+    found = []
+    for start, line in enumerate(lines):
+        if line.strip() == "{":
+            end = lines.index(line.replace("{", "}"), start)
+            found.append(range(start, end + 1))
+    return found
 
 
 def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:

@@ -30,11 +30,10 @@ def test_offsets_in_global_memory_have_64_bits(name):
     """Rows times columns exceeds 32 bits: everything that an offset is made of is an int64_t, or a number."""
     function, specs = HUGE[name]
     source = ja.compile(function, *(ARRAY(*spec) for spec in specs)).kernels[0].source
-    declared, offsets = {}, 0
+    declared, offsets = {name: kind for kind, name in re.findall(r"(\w+) (\w+_);", source)}, 0  # of the class
     for line in source.splitlines():
-        if found := re.search(r"\b(u?int(?:32|64)_t|float|bool) (\w+)(?= =|;)", line):
-            declared[found[2]] = found[1]
-        for offset in re.findall(r"\w+Gm\[([^\]]+)\]", line):
+        declared |= {name: kind for kind, name in re.findall(r"\b(u?int(?:32|64)_t|float|bool) &?(\w+)(?= =|[;,)])", line)}
+        for offset in re.findall(r"\w+Gm_?\[([^\]]+)\]", line):
             offsets += 1
             for word in re.findall(r"[A-Za-z_]\w*", offset):
                 assert declared.get(word) == "int64_t" or word == "kRowLength", f"{word} in {line}"

@@ -312,7 +312,11 @@ def test_kernels_for_a_direct_launch(cores_wait):
     gone = [line[1:].strip() for line in changed if line.startswith("-") and line not in ("-{", "--- ")]
     come = [line[1:].strip() for line in changed if line.startswith("+") and line not in ("+{", "+++ ")]
     name, struct = kernel.name, tiling.struct_name(kernel.name)
-    assert come[:2] == [
+    scratch, own = ([line for line in lines if "SetGlobalBuffer" in line] for lines in (gone, come))
+    assert own == [line.replace("GetUserWorkspace(workspace)", "workspace") for line in scratch]
+    assert bool(scratch) == cores_wait
+    gone, come = ([line for line in lines if "SetGlobalBuffer" not in line] for lines in (gone, come))
+    assert come == [
         f"{'__schedmode__(1) __global__ __mix__(0, 1)' if cores_wait else '__global__ __vector__'} void {name}(",
         f"GM_ADDR x, GM_ADDR k, GM_ADDR out, GM_ADDR workspace, {struct} tilingData)",
     ]
@@ -322,7 +326,7 @@ def test_kernels_for_a_direct_launch(cores_wait):
     ]
     macros = [line.partition("(")[0] for line in gone[2:5]]
     assert macros == ["KERNEL_TASK_TYPE_DEFAULT", "REGISTER_TILING_DEFAULT", "GET_TILING_DATA_WITH_STRUCT"]
-    assert come[2:] == [line.replace("GetUserWorkspace(workspace)", "workspace") for line in gone[5:]]
+    assert len(gone) == 5
 
 
 _LAUNCHED = """

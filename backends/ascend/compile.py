@@ -52,7 +52,7 @@ def _kernel_stages(
         f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows}}},{on_tiles}"
         f"remove-dead-ops{{merge=false}},pipeline-loads{{target={target}}}",
         f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
-        f"insert-sync{{target={target}}},verify-ascendc{{target={target}}}",
+        f"insert-sync{{target={target}}},verify-ascendc{{target={target}}},outline-stages",
     )
     return zip(_KERNEL_STAGES, passes, strict=True)
 
@@ -238,7 +238,8 @@ def _lower_kernels(
         for name, stages in zip(names, lowered):
             old = _function(whole, name).operation
             with ir.InsertionPoint(old):
-                _function(stages[stage], name).operation.clone()
+                for op in stages[stage].body.operations:  # the kernel, and the functions of its stages
+                    op.operation.clone()
             old.erase()
             with whole.operation.location:
                 pass_buffers(whole.operation, name)

@@ -8,7 +8,7 @@ the public API documentation. Which pipe runs an op is part of its definition: s
 from __future__ import annotations
 
 from ..definition import Dialect
-from .common import buffer_bytes, buffer_length, bytes_of, constant_index, element_bits, element_bytes, element_bytes_of
+from .common import buffer_bytes, buffer_length, bytes_of, constant_index, element_bits, element_bytes, element_bytes_of, space_of
 from .memory import MEMORY
 from .reduce import REDUCE
 from .scan import SCAN
@@ -19,7 +19,7 @@ from .vector import VECTOR
 
 __all__ = [
     "ASCENDC", "EVENTS", "EVENT_IDS", "PIPES", "buffer_bytes", "buffer_length", "bytes_of", "constant_index",
-    "element_bits", "element_bytes", "element_bytes_of",
+    "element_bits", "element_bytes", "element_bytes_of", "space_of",
 ]  # fmt: skip
 
 ASCENDC = Dialect(

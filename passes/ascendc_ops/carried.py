@@ -20,7 +20,7 @@ from mlir import ir
 from mlir.dialects import scf
 
 from ..accesses import root_of
-from ..builder import COMMENT, RUNS, name_of
+from ..builder import COMMENT, PART_END, RUNS, STAGE, STAGE_END, name_of
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -136,7 +136,7 @@ def _move(old: ir.Block, new: ir.Block) -> ir.Operation:
 
 def _replace_results(old: ir.Operation, new: ir.Operation) -> None:
     for name in old.attributes:
-        if name in (COMMENT, RUNS):
+        if name in (COMMENT, STAGE, STAGE_END, PART_END, RUNS):
             new.attributes[name] = old.attributes[name]
     for before, after in zip(_scalars(old.results), new.results, strict=True):
         before.replace_all_uses_with(after)

@@ -10,7 +10,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import ASCENDC
 from jascend.dialect.elements import type_name
 
-from ..builder import COMMENT, Builder, name_of
+from ..builder import COMMENT, PART, PART_END, STAGE, STAGE_END, Builder, Stage, mark_part, name_of
 from ..diagnostics import emit_error
 from . import carried, turns
 
@@ -30,6 +30,15 @@ def lowers(*names: str) -> Callable:
         return function
 
     return register
+
+
+# Ops that take many instructions, and what the function is called that has them.
+_PARTS = {
+    "tile.sort": Stage("SortPairs", "Scores in descending order, each with its index."),
+    "tile.cumsum": Stage("SumUp", "Running sums."),
+    "tile.iota": Stage("FillRamp", "0, 1, 2, ..."),
+    "tile.find_first": Stage("FindFirst", "The first lane under a mask; where there is none, how many lanes there are."),
+}
 
 
 class Lowering:
@@ -93,9 +102,17 @@ class Lowering:
         if op.name not in LOWERINGS:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
         LOWERINGS[op.name](self, op)
-        if COMMENT in op.attributes:
-            first = next((made for made in self.made if made.name != "ascendc.local_tensor"), op)
-            first.attributes[COMMENT] = op.attributes[COMMENT]
+        if op.name in _PARTS and PART not in op.attributes and PART_END not in op.attributes:
+            made = [made for made in self.made if made.name != "ascendc.local_tensor"]
+            if len(made) > 2:
+                mark_part(made[0], made[-1], _PARTS[op.name])
+        for name in (COMMENT, STAGE, PART):
+            if name in op.attributes:
+                first = next((made for made in self.made if made.name != "ascendc.local_tensor"), op)
+                first.attributes[name] = op.attributes[name]
+        for name in (PART_END, STAGE_END):
+            if name in op.attributes and self.made:
+                self.made[-1].attributes[name] = op.attributes[name]
 
     # -- building blocks ----------------------------------------------------------------------------------------
 

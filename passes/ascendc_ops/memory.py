@@ -10,6 +10,7 @@ from jascend.dialect.elements import element_name, type_name
 from jascend.dialect.tile.memory import COPIED_AS
 
 from ..bounds import is_at_least, most
+from ..builder import PART_END, load_stage, mark_part, name_of
 from .lowering import Lowering, element_of, length_of, lowers
 
 _BLOCK = 32  # bytes
@@ -23,10 +24,13 @@ def load(low: Lowering, op: ir.Operation) -> None:
     offset, count = _in_lanes(low, view, view.source)
     full = is_at_least(count, length, at=view.operation)
     pad = view.pad
+    short = None
     if pad is not None and not full and buffer_bytes(dst) > _BLOCK:
-        _fill_if_short(low, dst, count, length, element, pad)
+        short = _fill_if_short(low, dst, count, length, element, pad)
     padding = None if full or pad is None else ir.FloatAttr.get(low.b.f32_type, pad)
-    low.emit("CopyIn", dst, view.source, offset, count, pad=padding)
+    copy = low.emit("CopyIn", dst, view.source, offset, count, pad=padding)
+    if short is not None and PART_END not in op.attributes:
+        mark_part(short.owner, copy.operation, load_stage(name_of(view.value)))
 
 
 def _in_lanes(low: Lowering, view, memory: ir.Value) -> list[ir.Value]:
@@ -42,7 +46,9 @@ def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
     return low.b.op(arith.muli, number, low.b.index(factor)) if constant is None else low.b.index(constant * factor)
 
 
-def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> None:
+def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> ir.Value | None:
+    """Fills a tile that a copy may not fill; returns the condition, if it is one."""
+
     def fill():
         _fill(low, dst, element, pad)
         return []
@@ -50,9 +56,10 @@ def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, e
     bound = most(count)
     if bound is not None and bound < length:
         fill()
-        return
+        return None
     short = low.b.cmpi("slt", count, low.b.index(length))
     low.b.if_(short, [], fill, about="Padding, for the lanes that the copy leaves alone.")
+    return short
 
 
 def _fill(low: Lowering, dst: ir.Value, element: ir.Type, pad: float) -> None:

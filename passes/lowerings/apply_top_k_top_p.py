@@ -25,7 +25,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type, up
+from ..builder import Stage, tile_type, up
 from .candidates import LISTED, Candidates
 from .filter_bounds import SAMPLE
 from .filter_list import ListNucleus
@@ -243,7 +243,7 @@ class Filter:
 
         return b.if_(
             self.is_small(k), ["cut", "removed"], in_list, search, types=[b.f32_type] * 2,
-            about="A small k: the largest elements of the row. Any other: thresholds of the whole row.",
+            about=Stage("DecideByList", "A small k: the largest elements of the row. Any other: thresholds of the whole row.", "DecideBySearch"),
         )  # fmt: skip
 
     def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
@@ -287,14 +287,14 @@ class Filter:
         otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
         decided = b.if_(
             small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
-            about="The largest elements of the row, from all parts.",
+            about=Stage("JoinPartLists", "The largest elements of the row, from all parts."),
         )  # fmt: skip
         if p is None:
             return decided
         return b.if_(
             self.any_searches(turn), ["cut", "removed"],
             lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
-            types=[b.f32_type] * 2, about="All cores go along where a row of this round is searched.",
+            types=[b.f32_type] * 2, about=Stage("SearchRow", "All cores go along where a row of this round is searched."),
         )  # fmt: skip
 
     def split_top_k(self, part: RowChunks, k, small: ir.Value, give: Callable[[], None]):
@@ -313,7 +313,7 @@ class Filter:
 
         *found, sample = b.if_(
             small, [*ends, "sample"], largest, between, types=[*search.typed(ends), tile_type(SAMPLE, b.f32_type)],
-            about="A small k: the largest elements of this part, for all cores of the group.",
+            about=Stage("ListOfPart", "A small k: the largest elements of this part, for all cores of the group.", "SampleRow"),
         )  # fmt: skip
         self.meet()
         return sample, lambda: search.kth(self.stretch, k, [*found, *search.nothing(STRETCH[-GIVEN:])])
@@ -336,22 +336,27 @@ class Filter:
             return [floor, reference] if kth else [reference]
 
         where = functools.partial(self.where, searches)
-        *floor, reference = where(["floor", "reference"] if kth else ["reference"], weigh)
+        about = Stage("WeighPart", "What this part of a row weighs, relative to the maximum of the sample.")
+        *floor, reference = where(["floor", "reference"] if kth else ["reference"], weigh, about=about)
         floor = floor[0] if kth else None
         self.meet()
-        found = where(NUCLEUS[:-GIVEN], lambda: search.top_p(part, self.stretch, sample, floor, p, reference)[:-GIVEN])
+        between = lambda: search.top_p(part, self.stretch, sample, floor, p, reference)[:-GIVEN]
+        found = where(NUCLEUS[:-GIVEN], between, about=Stage("ListNucleus", "The mass of the row, and where its nucleus can end."))
         self.meet()
         found = [*found, *search.nothing(NUCLEUS[-GIVEN:])]
-        return where(["cut", "removed"], lambda: search.nucleus(self.stretch, floor, p, found), decided)
+        about = Stage("FindCut", "Where the nucleus ends, by the lists of all parts.")
+        return where(["cut", "removed"], lambda: search.nucleus(self.stretch, floor, p, found), decided, about=about)
 
     def where(
-        self, searches: ir.Value | None, names: list[str], then, otherwise: Sequence[ir.Value] | None = None
-    ) -> list[ir.Value]:
+        self, searches: ir.Value | None, names: list[str], then, otherwise: Sequence[ir.Value] | None = None,
+        about: str | None = None,
+    ) -> list[ir.Value]:  # fmt: skip
         """What a row that `searches` does; all do if that is None."""
         if searches is None:
             return list(then())
         nothing = lambda: self.searcher.nothing(names) if otherwise is None else list(otherwise)
-        return self.b.if_(searches, names, then, nothing if names else None, types=self.searcher.typed(names))
+        types = self.searcher.typed(names)
+        return self.b.if_(searches, names, then, nothing if names else None, types=types, about=about)
 
     def meet(self) -> None:
         self.b.build(TILE.classes["SyncAll"])
@@ -421,7 +426,7 @@ class Filter:
         """Writes the stretch without what is below `cut`, nor the first `removed` elements equal to it."""
         carried = [] if self.op.p is None else [("ties_left", removed)]
         write = lambda chunk, *left: self.write_chunk(chunk, cut, *left, alone=chunks.is_one)
-        chunks.each(carried, write, "The filtered row.")
+        chunks.each(carried, write, Stage("WriteFiltered", "The filtered row."))
 
     # -- one chunk ----------------------------------------------------------------------------------------------
 

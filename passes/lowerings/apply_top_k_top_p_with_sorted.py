@@ -21,7 +21,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type, up
+from ..builder import Stage, tile_type, up
 from .lowering import lowering
 from .ops import Ops
 from .row_chunks import NEG_INF
@@ -133,7 +133,7 @@ class _SortedFilter:
             self.write_long_end(first)
             return []
 
-        b.if_(b.cmpi("sle", kept, b.index(_SHORT)), [], short, long, about="Back in vocabulary order.")
+        b.if_(b.cmpi("sle", kept, b.index(_SHORT)), [], short, long, about=Stage("ScatterShortEnd", "Back in vocabulary order.", "ScatterLongEnd"))
         return []
 
     def first_of_top_k(self, k: ir.Value) -> ir.Value:
@@ -157,9 +157,9 @@ class _SortedFilter:
                 return [t.plus(start, smaller, "first"), going]
 
             carried = [("first", place), ("going", place)]
-            return b.while_(carried, go_on, step_back, about="Copies of the k-th in front of it stay.")[:1]
+            return b.while_(carried, go_on, step_back, about=Stage("KeepCopiesOfKth", "Copies of the k-th in front of it stay."))[:1]
 
-        return b.if_(enabled, ["first"], find, lambda: [t.zero], types=[b.index_type], about="Top-k.")[0]
+        return b.if_(enabled, ["first"], find, lambda: [t.zero], types=[b.index_type], about=Stage("FindTopK", "Top-k."))[0]
 
     def first_of_top_p(self, p: ir.Value, first: ir.Value) -> ir.Value:
         """Where what top-p keeps of the elements from `first` on begins."""
@@ -191,7 +191,7 @@ class _SortedFilter:
                 return [b.select(is_unit, t.splat(total, sums), sums, "sums")]
 
             carried = [("sums", t.filled(0.0, lanes, "sums"))]
-            about = "Weights, summed in units of 1024 places."
+            about = Stage("SumWeights", "Weights, summed in units of 1024 places.")
             (sums,) = b.for_(start, self.length, b.index(_UNIT), carried, add, induction="column", about=about)
             running = t.running_sums(sums, "running_sums")
             total = t.extract(running, b.index(lanes - 1), "total")
@@ -209,7 +209,7 @@ class _SortedFilter:
 
             return b.if_(found, ["first"], within, lambda: [last], types=[b.index_type])
 
-        return b.if_(active, ["first"], find, lambda: [first], types=[b.index_type], about="Top-p.")[0]
+        return b.if_(active, ["first"], find, lambda: [first], types=[b.index_type], about=Stage("FindTopP", "Top-p."))[0]
 
     # -- the result ---------------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class _SortedFilter:
                 return [b.select(t.compare("OEQ", ramp, place, "is_place"), value, result, "stretch")]
 
             carried = [("stretch", t.filled(NEG_INF, self.chunk, "stretch"))]
-            (result,) = b.for_(t.zero, number, t.one, carried, put, induction="i", about="The few elements that stay here.")
+            (result,) = b.for_(t.zero, number, t.one, carried, put, induction="i", about=Stage("PutElements", "The few elements that stay here."))
             self.store(result, start, count)
 
         self.each_stretch(stretch, "A short end: stretches of the result, from the unified buffer.")
@@ -274,7 +274,7 @@ class _SortedFilter:
                 b.if_(b.cmpi("sgt", fits, t.zero), [], store)
                 return [t.plus(number, fits, "number")]
 
-            about = "The elements of the row that belong here."
+            about = Stage("PackElements", "The elements of the row that belong here.")
             b.for_(t.zero, self.length, b.index(chunk), [("number", t.zero)], pack, induction="column", about=about)
             values = t.load(self.packed_values, self.own, count, chunk, "values", NEG_INF)
             places = t.load(self.packed_places, self.own, count, chunk, "positions", float(1 << 24))

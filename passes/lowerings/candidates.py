@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from ..builder import tile_type
+from ..builder import Stage, tile_type
 from .keys import Keys
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, ListChunks, OneChunk, RowChunks, length_of, slice_of, with_slice
@@ -70,9 +70,9 @@ class Candidates:
         t, b = self.t, self.b
         last = b.op(arith.subi, k, b.index(1), name="k_minus_one")
         bound = bound_of(t, chunks, last, MAXIMA)
-        gathered, used = self._collect(chunks, "UGE", bound, self._empty(), b.index(0), "The elements that reach the bound.")
+        gathered, used = self._collect(chunks, "UGE", bound, self._empty(), b.index(0), Stage("ListReaching", "The elements that reach the bound."))
         overflows = b.cmpi("sge", used, b.index(_FULL), "too_many")
-        about = "Too many for the list: the k-th largest exactly, those above it, and copies of it."
+        about = Stage("ListExactly", "Too many for the list: the k-th largest exactly, those above it, and copies of it.")
         gathered, beyond = b.if_(
             overflows, ["candidates", "beyond"], lambda: self._exactly(chunks, k), lambda: [gathered, b.f32(0.0)],
             types=[gathered.type, b.f32_type], about=about,
@@ -117,8 +117,8 @@ class Candidates:
         """The list of what is above the k-th largest, then of copies of it; and how many copies did not fit."""
         t, b = self.t, self.b
         kth = kth_largest(t, self.keys, chunks, t.f32_of(k, "wanted"), self.ones)
-        gathered, used = self._collect(chunks, "UGT", kth, self._empty(), b.index(0), "The elements above the k-th.")
-        gathered, _ = self._collect(chunks, "OEQ", kth, gathered, used, "Copies of the k-th.")
+        gathered, used = self._collect(chunks, "UGT", kth, self._empty(), b.index(0), Stage("ListAboveKth", "The elements above the k-th."))
+        gathered, _ = self._collect(chunks, "OEQ", kth, gathered, used, Stage("ListCopiesOfKth", "Copies of the k-th."))
         listed = t.count(t.compare("UGE", slice_of(b, gathered, 0, self.lanes), kth, "listed"), "listed", self.ones)
         return [gathered, b.op(arith.subf, count_of(t, chunks, "UGE", kth, self.ones), listed, name="beyond")]
 
@@ -181,7 +181,7 @@ def kth_largest(t: Ops, keys: Keys, chunks: RowChunks, wanted: ir.Value, ones: i
 
     above_all = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
     names = ("low_key", "high_key")
-    low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, "The k-th largest, by its key.", apart=True)
+    low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, Stage("FindKth", "The k-th largest, by its key."), apart=True)
     return keys.value(low, "kth")
 
 
@@ -190,7 +190,7 @@ def maximum_of(t: Ops, chunks: RowChunks | OneChunk) -> ir.Value:
     b = t.b
     lanes = min(_LANES, chunks.chunk)
     fold = lambda chunk, maxima: [b.op(arith.maximumf, maxima, t.folded(arith.maximumf, chunk.x, lanes), name="maxima")]
-    (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, "The maximum.")
+    (maxima,) = chunks.each([("maxima", t.filled(NEG_INF, lanes))], fold, Stage("FindMaximum", "The maximum."))
     return t.reduced("max", maxima, "maximum")
 
 
@@ -200,7 +200,7 @@ def count_of(
     predicate: str,
     bound: ir.Value,
     ones: ir.Value | None = None,
-    about: str = "How many elements reach the threshold.",
+    about: str = Stage("CountReaching", "How many elements reach the threshold."),
 ) -> ir.Value:
     """How many elements of a stretch compare so with a number (f32); `ones`, if there is a tile of them."""
     b = t.b

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
-from ..builder import tile_type
+from ..builder import Stage, tile_type
 from .keys import Keys
 from .leading import Collector, Size
 from .ops import Ops
@@ -113,7 +113,7 @@ class Descending:
             values, indices, number, lost = b.if_(
                 t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, packed, low, high),
                 lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
-                about="The elements from `high` down to `low`, or copies of one value, in the next chunk.",
+                about=Stage("CollectChunk", "The elements from `high` down to `low`, or copies of one value, in the next chunk."),
             )  # fmt: skip
             fits = b.cmpi("eq", lost, t.zero, "fits")
             going, *state = b.if_(
@@ -127,7 +127,7 @@ class Descending:
         if nans is not None:
             low, column = b.select(nans, b.f32(float("nan")), low, "low"), b.select(nans, t.zero, length, "column")
         start = [("going", t.one), ("more", t.one), ("low", low), ("high", high), ("column", column)]
-        going, _, _, _, _, *state = b.while_([*start, *carried], goes_on, batch, about="Batches in descending order.")
+        going, _, _, _, _, *state = b.while_([*start, *carried], goes_on, batch, about=Stage("SortInBatches", "Batches in descending order."))
         return [going, *state]
 
     def sample(self, chunks: RowChunks) -> ir.Value:
@@ -211,8 +211,8 @@ class Descending:
         if packed is not None:
             is_packed, listed = packed
             listed, chunks = listed.where(is_packed, _LIST_CHUNK), chunks.unless(is_packed)
-            found = self.collector.collect(listed, belongs, found, "The elements of the batch, where a list has them.")
-        found = self.collector.collect(chunks, belongs, found, "The elements of the batch.")
+            found = self.collector.collect(listed, belongs, found, Stage("CollectFromList", "The elements of the batch, where a list has them."))
+        found = self.collector.collect(chunks, belongs, found, Stage("CollectBatch", "The elements of the batch."))
         values, indices = t.unpacked(self.collector.sorted(found.values, found.places))
         return [values, indices, found.number, found.lost]
 

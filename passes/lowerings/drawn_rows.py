@@ -15,7 +15,7 @@ from mlir.dialects import arith, math
 
 from jascend.dialect import TILE
 
-from ..builder import up
+from ..builder import Stage, up
 from .meeting import FACTS, Meeting
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of
@@ -85,7 +85,7 @@ class DrawnRows:
             return []
 
         is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
-        b.if_(is_first, [], decide, about="The best of all parts.")
+        b.if_(is_first, [], decide, about=Stage("ChooseBest", "The best of all parts."))
 
     def enter(self, row: ir.Value) -> None:
         self.producers.tile = self.chunk
@@ -124,7 +124,7 @@ class DrawnRows:
             return [*b.if_(is_better, ["best", "chosen"], improve, lambda: [best, chosen], types=types), maxima]
 
         carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0)), ("maxima", t.filled(NEG_INF, _LANES, "maxima"))]
-        best, chosen, maxima = chunks.each(carried, body, "The greatest score, with a number drawn for every element.")
+        best, chosen, maxima = chunks.each(carried, body, Stage("FindGreatestScore", "The greatest score, with a number drawn for every element."))
         return [best, chosen, t.reduced("max", maxima, "highest")]
 
     def scores(self, chunk: Chunk) -> ir.Value:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math
 
-from ..builder import tile_type
+from ..builder import Stage, tile_type
 from .ops import Ops
 from .row_chunks import NEG_INF, RowChunks
 
@@ -87,11 +87,12 @@ class Bounds:
         """Of the smallest element that stays if `target` is the weight of those that go, of the elements from `floor` on, if there is one.
         The stretch begins at `lowest` at least."""
         t, b = self.t, self.b
-        weights = weight(self.values)
-        if floor is not None:
-            weights = t.where(t.compare("OGE", self.values, floor, "survives"), weights, 0.0, "sample_weights")
-        sums = t.running_sums(weights, "sample_sums")
-        squares = t.running_sums(b.op(arith.mulf, weights, weights, name="sample_squares"), "sums_of_squares")
+        with self.b.stage(Stage("SumSample", "Running sums of what the sample weighs, and of its squares.")):
+            weights = weight(self.values)
+            if floor is not None:
+                weights = t.where(t.compare("OGE", self.values, floor, "survives"), weights, 0.0, "sample_weights")
+            sums = t.running_sums(weights, "sample_sums")
+            squares = t.running_sums(b.op(arith.mulf, weights, weights, name="sample_squares"), "sums_of_squares")
         spread = b.op(arith.mulf, math.sqrt(squares, loc=b.loc("deviations")), t.splat(_SIGMAS, squares), name="spread")
         share = b.op(arith.mulf, target, b.f32(SAMPLE / self.vocabulary), name="sample_target")
         # As many elements as may have been missed weigh no more each than the one above them.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .ops import Ops
 from .row_chunks import NEG_INF
 
@@ -48,18 +49,19 @@ class ListNucleus:
         return tuple(
             b.if_(
                 active, ["cut", "removed"], lambda: self._nucleus(values, number, floor, largest, rest),
-                lambda: [floor, b.f32(0.0)], types=[b.f32_type] * 2, about="Top-p, within the list.",
+                lambda: [floor, b.f32(0.0)], types=[b.f32_type] * 2, about=Stage("FindTopPInList", "Top-p, within the list."),
             )
         )  # fmt: skip
 
     def _nucleus(self, values, number, floor, largest, rest) -> list[ir.Value]:
         t, b, lanes = self.t, self.b, self.lanes
-        listed = t.compare("OLT", self.ramp, number, "listed")
-        values = b.op(arith.maximumf, values, b.splat(floor, lanes), name="survivors")
-        values = t.where(listed, values, NEG_INF, "survivors")
-        shift = b.op(arith.negf, largest, name="minus_maximum")
-        weights = b.exp(b.op(arith.addf, values, b.splat(shift, lanes), name="shifted"), "weights")
-        sums = t.running_sums(t.gather(weights, self.reverse, "ascending"), "running_sums")
+        with self.b.stage(Stage("WeighList", "What the elements of the list weigh, summed from the smallest on.")):
+            listed = t.compare("OLT", self.ramp, number, "listed")
+            values = b.op(arith.maximumf, values, b.splat(floor, lanes), name="survivors")
+            values = t.where(listed, values, NEG_INF, "survivors")
+            shift = b.op(arith.negf, largest, name="minus_maximum")
+            weights = b.exp(b.op(arith.addf, values, b.splat(shift, lanes), name="shifted"), "weights")
+            sums = t.running_sums(t.gather(weights, self.reverse, "ascending"), "running_sums")
         beyond = b.op(arith.subf, number, b.f32(lanes), name="beyond")
         beyond = b.select(b.cmpf("OGT", beyond, b.f32(0.0)), beyond, b.f32(0.0), "unlisted")
         each = t.extract(sums, b.index(0), "smallest_weight")

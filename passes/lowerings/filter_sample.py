@@ -28,7 +28,7 @@ from mlir.dialects import arith
 
 from jascend.backends.ascend.targets import Target
 
-from ..builder import up
+from ..builder import Stage, up
 from . import apply_top_k_top_p
 from .apply_top_k_top_p import Filter, plan_of
 from .candidates import LISTED, count_of, maximum_of
@@ -116,7 +116,7 @@ class _FilterSample(Filter):
 
         (chosen,) = self.b.if_(
             self.is_small(k), ["chosen"], in_list, otherwise, types=[self.b.i32_type],
-            about="A small k: the first elements of the row. Any other: thresholds of the whole row, then a choice.",
+            about=Stage("ChooseFromList", "A small k: the first elements of the row. Any other: thresholds of the whole row, then a choice.", "ChooseBySearch"),
         )  # fmt: skip
         self.t.store_index(chosen, self.out, row)
         return []
@@ -141,7 +141,7 @@ class _FilterSample(Filter):
             return []
 
         is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
-        b.if_(t.both(small, is_first), [], choose, about="A small k: the first elements of the row, from all parts.")
+        b.if_(t.both(small, is_first), [], choose, about=Stage("ChooseFromLists", "A small k: the first elements of the row, from all parts."))
 
         def search():
             searches = t.opposite(small, "searches")
@@ -152,7 +152,7 @@ class _FilterSample(Filter):
             self.finish_part(part, active, cut, removed, searches)
             return []
 
-        b.if_(self.any_searches(turn), [], search, about="All cores go along where a row of this round is searched.")
+        b.if_(self.any_searches(turn), [], search, about=Stage("SearchRow", "All cores go along where a row of this round is searched."))
 
     # -- in the list of the first elements ----------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class _FilterSample(Filter):
                 few, ["chosen"],
                 lambda: [self._choose_listed(values, places, maximum, cut, removed)],
                 lambda: [self._best(self.whole_row(self.plan.written), cut, removed, maximum)[1]], types=[b.i32_type],
-                about="All that top-k keeps is in the list, or there are more copies of the k-th.",
+                about=Stage("KeepAll", "All that top-k keeps is in the list, or there are more copies of the k-th.", "KeepCopies"),
             )  # fmt: skip
             return [chosen]
 
@@ -223,7 +223,7 @@ class _FilterSample(Filter):
 
         carried = [("q_blocks", t.filled(1.0, LISTED * _BLOCK, "q_blocks"))]
         size = b.index(_AT_ONCE)
-        (blocks,) = b.for_(t.zero, number, size, carried, some, induction="first", about="q of the survivors.")
+        (blocks,) = b.for_(t.zero, number, size, carried, some, induction="first", about=Stage("LoadQ", "q of the survivors."))
         return t.take(blocks, _BLOCK, 0, 1, "q")
 
     # -- in the whole row ---------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class _FilterSample(Filter):
 
         is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
         is_first = is_first if searches is None else t.both(is_first, searches)
-        b.if_(is_first, [], choose, about="The best of all parts.")
+        b.if_(is_first, [], choose, about=Stage("ChooseBest", "The best of all parts."))
 
     def _choice(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """The index chosen of a whole row (i32): the first one where there are no probabilities."""
@@ -298,7 +298,7 @@ class _FilterSample(Filter):
         def body(chunk: Chunk, best, chosen):
             return self._choose(chunk, cut, place, maximum, best, chosen)
 
-        return chunks.each(carried, body, "The greatest score.")
+        return chunks.each(carried, body, Stage("FindGreatestScore", "The greatest score."))
 
     def _last_removed(self, chunks: RowChunks | OneChunk, cut: ir.Value, removed: ir.Value) -> ir.Value:
         """The position of the last element that goes although it equals `cut` (f32)."""
@@ -318,7 +318,7 @@ class _FilterSample(Filter):
             return [b.op(arith.subf, left, here, name="ties_left"), place]
 
         carried = [("ties_left", removed), ("last_removed", b.f32(-1.0))]
-        left, place = chunks.each(carried, body, "The last one of the ties that go.")
+        left, place = chunks.each(carried, body, Stage("FindLastTie", "The last one of the ties that go."))
         return b.select(b.cmpf("OGT", left, b.f32(0.0)), b.f32(MAX_ROW), place, "last_removed")  # all go
 
     def _stays(self, chunk: Chunk, cut: ir.Value, place: ir.Value) -> ir.Value:
@@ -393,7 +393,7 @@ class _FilterSample(Filter):
 
             def drawn():
                 carried = [("best", best), ("chosen", chosen)]
-                return [t.zero, *b.for_(t.zero, used, size, carried, one, induction="first", about="Numbers of survivors.")]
+                return [t.zero, *b.for_(t.zero, used, size, carried, one, induction="first", about=Stage("DrawNumbers", "Numbers of survivors."))]
 
             types = [b.index_type, b.f32_type, b.i32_type]
             result = b.if_(draw, ["used", "best", "chosen"], drawn, lambda: [used, best, chosen], types=types)
@@ -406,7 +406,7 @@ class _FilterSample(Filter):
             ("values", t.filled(NEG_INF, capacity, "values")), ("places", t.filled(NOWHERE, capacity, "places")),
             ("used", t.zero), ("best", b.f32(NEG_INF)), ("chosen", b.i32(0)),
         ]  # fmt: skip
-        return list(chunks.each(carried, body, "The greatest score, among numbers drawn for survivors."))[-2:]
+        return list(chunks.each(carried, body, Stage("FindGreatestDrawn", "The greatest score, among numbers drawn for survivors.")))[-2:]
 
     def _greatest(self, x: ir.Value, name: str) -> ir.Value:
         """The maximum of a tile of any length."""

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .candidates import maximum_of
 from .filter_bounds import Bounds, Stretch, sorted_sample
 from .keys import Keys
@@ -101,11 +102,11 @@ class ThresholdSearch:
                 return [counts, self.lists.append(chunk, self._is_within(chunk, stretch), memory, offset, number)]
 
             carried = [("counts", t.filled(0.0, 64, "counts")), ("number", t.zero)]
-            about = "The elements that the k-th largest can be; how many are above them."
+            about = Stage("ListNearKth", "The elements that the k-th largest can be; how many are above them.")
             counts, number = part.each(carried, body, about)
             return [*stretch.parts(), number, t.reduced("add", counts, "above")]
 
-        found = b.if_(self._is_on(k), STRETCH, find, lambda: nothing, types=self.typed(STRETCH), about="Top-k.")
+        found = b.if_(self._is_on(k), STRETCH, find, lambda: nothing, types=self.typed(STRETCH), about=Stage("BracketKth", "Top-k."))
         self.cores.give([found[-1], t.f32_of(found[-2], "listed"), *facts], 0)
         return found
 
@@ -124,7 +125,7 @@ class ThresholdSearch:
             inside = t.both(b.cmpf("OLT", above, need), b.cmpf("OGE", reached, need), "is_inside")
 
             def everything():
-                about = "The sample misled: all elements."
+                about = Stage("ListAll", "The sample misled: all elements.")
                 is_any = lambda chunk: t.compare("UGE", chunk.x, b.f32(NEG_INF), "is_any")
                 number = self.lists.collect(row(t.zero, self.length), is_any, self.lists.memory, listed.offset, about)
                 return [number, b.f32(0.0), b.f32(NEG_INF), b.f32(float("inf"))]
@@ -145,7 +146,7 @@ class ThresholdSearch:
             return b.if_(is_low, ["kth"], lambda: [low], in_list, types=[b.f32_type])
 
         nothing = lambda: [b.f32(NEG_INF)]
-        return b.if_(self._is_on(k), ["floor"], search, nothing, types=[b.f32_type], about="The k-th largest.")[0]
+        return b.if_(self._is_on(k), ["floor"], search, nothing, types=[b.f32_type], about=Stage("FindKthInLists", "The k-th largest."))[0]
 
     def _is_on(self, k: ir.Value) -> ir.Value:
         b = self.b
@@ -165,7 +166,7 @@ class ThresholdSearch:
         maximum = Bounds(self.t, sample, self.vocabulary).maximum()
         is_finite = self.t.both(b.cmpf("OGT", maximum, b.f32(NEG_INF)), b.cmpf("OLT", maximum, b.f32(float("inf"))))
         reference = b.select(is_finite, maximum, b.f32(0.0), "reference")
-        self._weigh(part, reference, "UGE", floor, _ALL, "Weights, summed in units of 1024.")  # unordered: NaN shows
+        self._weigh(part, reference, "UGE", floor, _ALL, Stage("SumWeights", "Weights, summed in units of 1024."))  # unordered: NaN shows
         return reference
 
     def _weigh(self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str) -> None:
@@ -196,7 +197,7 @@ class ThresholdSearch:
         def again():
             whole = row(t.zero, self.length)
             maximum = maximum_of(t, whole)
-            self._weigh(whole, maximum, "UGE", floor, OWN, "The mass once more, with the row's own maximum.")
+            self._weigh(whole, maximum, "UGE", floor, OWN, Stage("SumWeightsAgain", "The mass once more, with the row's own maximum."))
             return [maximum, self.cores.all_sums(OWN, "total")]
 
         reference, total = b.if_(
@@ -217,10 +218,10 @@ class ThresholdSearch:
             stretch = Bounds(t, sample, self.vocabulary).of_mass(weight, target, floor, self._lowest(floor))
             memory, offset = self.cores.own_list(_TOP_P)
             within = lambda chunk: self._is_within(chunk, stretch)
-            number = self.lists.collect(part, within, memory, offset, "The elements that the nucleus can end at.")
+            number = self.lists.collect(part, within, memory, offset, Stage("ListNearEnd", "The elements that the nucleus can end at."))
 
             def weigh_above():
-                self._weigh(part, reference, "OGT", stretch.high, _ABOVE, "The mass above them, in units of 1024.")
+                self._weigh(part, reference, "OGT", stretch.high, _ABOVE, Stage("SumWeightsAbove", "The mass above them, in units of 1024."))
                 return []
 
             b.if_(b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out"), [], weigh_above)
@@ -228,7 +229,7 @@ class ThresholdSearch:
 
         found = b.if_(
             t.both(active, t.opposite(keeps_all)), NUCLEUS[2:], find,
-            lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types, about="Top-p.",
+            lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types, about=Stage("BracketNucleus", "Top-p."),
         )  # fmt: skip
         self.cores.give([t.f32_of(found[-2], "listed"), found[-1]], 1)
         return [reference, total, *found]
@@ -251,7 +252,7 @@ class ThresholdSearch:
         return b.if_(
             active, ["cut", "removed"],
             lambda: b.if_(keeps_all, ["cut", "removed"], underflow, search, types=[b.f32_type] * 2),
-            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2, about="The nucleus.",
+            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2, about=Stage("FindNucleus", "The nucleus."),
         )  # fmt: skip
 
     def _wanted(self, p: ir.Value, total: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -327,11 +328,11 @@ class ThresholdSearch:
             ("smallest", none), ("beyond", none), ("equal", none), ("each", none),
         ]  # fmt: skip
         _, number, before, _, _, smallest, beyond, equal, each = b.while_(
-            carried, misled, attempt, about="In the list; in one of all elements that weigh anything, if the sample misled."
+            carried, misled, attempt, about=Stage("FindEndInLists", "In the list; in one of all elements that weigh anything, if the sample misled.")
         )
 
         def in_front():
-            copies = lambda: [lists.copies(Listed(listed.offset, before), smallest, "Those in front of this part.")]
+            copies = lambda: [lists.copies(Listed(listed.offset, before), smallest, Stage("CountTiesInFront", "Those in front of this part."))]
             return b.if_(single, ["in_front"], lambda: [t.f32_of(before)], copies, types=[b.f32_type])[0]
 
         return self._cut(smallest, need, beyond, equal, in_front, each)
@@ -343,12 +344,12 @@ class ThresholdSearch:
         """The elements of the row that reach a bound, as a list; and how many are in front of this part."""
         t, memory = self.t, self.lists.memory
         weighs = lambda chunk: t.compare("OGE", chunk.x, lowest, "weighs")
-        about = "All elements that weigh anything."
+        about = Stage("ListWeighing", "All elements that weigh anything.")
         if self.cores.is_alone:
             return self.lists.collect(row(t.zero, self.length), weighs, memory, offset, about), t.zero
         start = self.cores.start
         before = self.lists.collect(row(t.zero, start), weighs, memory, offset, about)
-        rest = self.lists.collect(row(start, self.length), weighs, memory, t.plus(offset, before), "And from this part on.")
+        rest = self.lists.collect(row(start, self.length), weighs, memory, t.plus(offset, before), Stage("ListWeighingFromPart", "And from this part on."))
         return t.plus(before, rest, "number"), before
 
     def _cut(self, smallest, need, above, equal, in_front, each) -> list[ir.Value]:

@@ -23,7 +23,7 @@ from mlir.dialects import arith
 
 from jascend.dialect.tile.sorting import RUNS
 
-from ..builder import tile_type
+from ..builder import Stage, tile_type
 from .candidates import bound_of, kth_largest, ranked_maximum
 from .keys import Keys
 from .ops import GREATEST, Ops
@@ -228,7 +228,7 @@ class Leading:
         if finite:
             is_open = b.cmpf("OEQ", bound, b.f32(NEG_INF), "is_open")
             bound = b.select(is_open, b.f32(-GREATEST), bound, "bound")
-        found = self._collect(chunks, "UGE", bound, self.collector.empty(), "The elements that reach the bound.")
+        found = self._collect(chunks, "UGE", bound, self.collector.empty(), Stage("CollectReaching", "The elements that reach the bound."))
         fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(size.ordered[-1])), "fails")
         if is_sampled:
             too_few = b.cmpi("slt", found.number, number, "too_few")
@@ -239,7 +239,7 @@ class Leading:
             exactly = self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found)
             return [exactly.values, exactly.places]
 
-        about = "Too many for the list, or too few: those above the last one's value, and copies of it."
+        about = Stage("CollectExactly", "Too many for the list, or too few: those above the last one's value, and copies of it.")
         values, places = b.if_(
             fails, ["values", "places"], otherwise, lambda: [found.values, found.places],
             types=[found.values.type, found.places.type], about=about,
@@ -258,27 +258,28 @@ class Leading:
         """The same in all likelihood. Where the sample has every d-th element, it has n / d of the first n, give or take
         the square root of that: the rank is four times as much behind it, by a tangent to n / d + 4 sqrt(n / d) + 3."""
         t, b, size = self.t, self.b, self.size
-        sampled = _sampled(chunks.length)
-        share = sampled / chunks.length
-        root = math.sqrt(size.usual * share)
-        steep = b.op(arith.mulf, t.f32_of(number), b.f32(share * (1 + 2 / root)))
-        rank = t.index_of(b.op(arith.addf, steep, b.f32(3 + 2 * root)), "rank")
-        rank = t.smaller(rank, b.index(size.sampled - 1), "rank")
-        run = max(sampled // _RUNS, _LEAST_RUN)
-        sample = chunks.sample(sampled // run, run)
-        return ranked_maximum(t, t.folded(arith.maximumf, sample, size.sampled), rank)
+        with self.b.stage(Stage("BoundBySample", "A number that enough elements reach in all likelihood, from a sample.")):
+            sampled = _sampled(chunks.length)
+            share = sampled / chunks.length
+            root = math.sqrt(size.usual * share)
+            steep = b.op(arith.mulf, t.f32_of(number), b.f32(share * (1 + 2 / root)))
+            rank = t.index_of(b.op(arith.addf, steep, b.f32(3 + 2 * root)), "rank")
+            rank = t.smaller(rank, b.index(size.sampled - 1), "rank")
+            run = max(sampled // _RUNS, _LEAST_RUN)
+            sample = chunks.sample(sampled // run, run)
+            return ranked_maximum(t, t.folded(arith.maximumf, sample, size.sampled), rank)
 
     def _exactly(self, chunks: RowChunks, number: ir.Value, bound: ir.Value, found: List) -> List:
         """What is above the value of the last element asked for, then copies of it; at least so many reach the bound."""
         t, b = self.t, self.b
-        above = self._collect(chunks, "UGT", bound, self.collector.emptied(found), "The elements above the bound.")
+        above = self._collect(chunks, "UGT", bound, self.collector.emptied(found), Stage("CollectAboveBound", "The elements above the bound."))
 
         def bisected():
             last = kth_largest(t, self.keys, chunks, t.f32_of(number, "wanted"))
-            return [last, *self._collect(chunks, "UGT", last, self.collector.emptied(above), "The elements above the last.").parts()]
+            return [last, *self._collect(chunks, "UGT", last, self.collector.emptied(above), Stage("CollectAboveLast", "The elements above the last.")).parts()]
 
         last, *parts = b.if_(
             b.cmpi("ne", above.lost, t.zero), ["last", *List.NAMES], bisected, lambda: [bound, *above.parts()],
             types=[b.f32_type, *above.types()],
         )  # fmt: skip
-        return self._collect(chunks, "OEQ", last, List(*parts), "Copies of the last, the first ones first.")
+        return self._collect(chunks, "OEQ", last, List(*parts), Stage("CollectCopies", "Copies of the last, the first ones first."))

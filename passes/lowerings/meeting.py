@@ -14,7 +14,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import up
+from ..builder import Stage, up
 from .ops import Ops
 from .row_chunks import length_of
 
@@ -46,10 +46,11 @@ class Meeting:
     def give_facts(self, facts: Sequence[ir.Value], turn: ir.Value, slot: int = 0) -> None:
         """At most `FACTS` numbers (f32)."""
         t, b = self.t, self.b
-        tile = b.splat(facts[-1], _LANES, "facts")
-        for lane in range(len(facts) - 1, 0, -1):
-            below = t.compare("OLT", self.lane, b.f32(lane), "lane_below")
-            tile = b.select(below, b.splat(facts[lane - 1], _LANES), tile, "facts")
+        with b.part(Stage("PackFacts", "A few numbers, in a lane each.")):
+            tile = b.splat(facts[-1], _LANES, "facts")
+            for lane in range(len(facts) - 1, 0, -1):
+                below = t.compare("OLT", self.lane, b.f32(lane), "lane_below")
+                tile = b.select(below, b.splat(facts[lane - 1], _LANES), tile, "facts")
         t.store(tile, self.facts, self._facts_of(self.core, turn, slot), b.index(FACTS))
 
     def take_facts(

@@ -18,7 +18,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import comment, up
+from ..builder import Stage, comment, up
 from .lowering import lowering
 from .moe_gating_top_k import Gating
 from .moe_init_routing import CANDIDATES as ROUTING_CANDIDATES
@@ -122,7 +122,7 @@ class _GatingRouting(Routing):
                 t.store(rank, ranks, block.first, count)
                 return []
 
-            b.if_(several, [], keep, about="Before the next block, this one is put aside.")
+            b.if_(several, [], keep, about=Stage("PutAside", "Before the next block, this one is put aside."))
             return [total, block.expert, rank]
 
         nothing = [("expert", t.filled(float(s.experts), s.lanes, "expert")), ("ranks", b.splat(b.i32(0), s.lanes, "ranks"))]
@@ -144,7 +144,7 @@ class _GatingRouting(Routing):
 
             found = b.if_(
                 several, ["expert", "ranks"], put_aside, lambda: [expert, rank],
-                types=[expert.type, rank.type], about="What was put aside; the only block is there.",
+                types=[expert.type, rank.type], about=Stage("TakeBack", "What was put aside; the only block is there."),
             )  # fmt: skip
             self.put(Block(pair, found[0]), found[1], count)
             return []

@@ -17,7 +17,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 from jascend.dialect.ascendc import element_bits
 
-from ..builder import comment, up
+from ..builder import Stage, comment, up
 from .lowering import lowering
 from .routing_groups import GROUPINGS, Scaled, group_pitch, groups_of
 from .routing_order import Block, Order
@@ -294,7 +294,7 @@ class Routing:
                 self.write_index(place, has_place, self.zero, pairs)
             return []
 
-        b.if_(writes, [], results_of_all, about="What is the same for all cores is written by the last one.")
+        b.if_(writes, [], results_of_all, about=Stage("WriteCounts", "What is the same for all cores is written by the last one."))
         # The pairs of this core's tokens.
         if self.pair_rows is None:
             return
@@ -354,7 +354,7 @@ class Routing:
                 names = [name for name, _ in self.carried_by_counts()]
                 following = b.if_(
                     writes, names, write, (lambda: list(offset)) if offset else None,
-                    types=[value.type for value in offset], about="The first core writes the counts.",
+                    types=[value.type for value in offset], about=Stage("WriteCounts", "The first core writes the counts."),
                 )  # fmt: skip
             self.base = base
             return following
@@ -447,7 +447,7 @@ class Routing:
         b = self.b
         b.for_(
             self.zero, b.index(rows.parts), self.one, [], lambda part: body(part=part) or [],
-            induction="part", about="Rows that are too long for the unified buffer, in parts.",
+            induction="part", about=Stage("MoveInParts", "Rows that are too long for the unified buffer, in parts."),
         )  # fmt: skip
 
     # -- counts -------------------------------------------------------------------------------------------------------
@@ -562,5 +562,5 @@ class Routing:
 
         b.for_(
             share.operation.results[0], share.operation.results[1], self.one, [], of_expert,
-            induction="entry", about="Zeros in the rows that no pair has.",
+            induction="entry", about=Stage("ClearRows", "Zeros in the rows that no pair has."),
         )  # fmt: skip

@@ -8,10 +8,16 @@ from mlir.dialects import arith
 from jascend.dialect import TILE
 from jascend.dialect.ascendc import constant_index
 
-from ..builder import Builder, tile_type
+from ..builder import Builder, Stage, tile_type
 from .row_chunks import length_of, slice_of
 
 GREATEST = 3.4028234663852886e38  # finite number of float32
+
+
+_REDUCTIONS = {
+    "add": Stage("AddLanes", "The sum of a tile."), "max": Stage("LargestLane", "The largest element of a tile."),
+    "min": Stage("SmallestLane", "The smallest element of a tile."),
+}  # fmt: skip
 
 
 class Ops:
@@ -143,6 +149,10 @@ class Ops:
 
     def reduced(self, kind: str, x: ir.Value, name: str) -> ir.Value:
         """The one result of a reduction of a whole tile, on the scalar unit."""
+        with self.b.part(_REDUCTIONS[kind]):
+            return self._reduced(kind, x, name)
+
+    def _reduced(self, kind: str, x: ir.Value, name: str) -> ir.Value:
         return self.extract(self.reduce(kind, x, length_of(x), name), self.zero, name)
 
     def reduce(self, kind: str, x: ir.Value, group: int, name: str) -> ir.Value:
@@ -164,9 +174,10 @@ class Ops:
     def count(self, mask: ir.Value, name: str, ones: ir.Value | None = None) -> ir.Value:
         """How many lanes are under a mask (f32); `ones`, if there is a tile of them."""
         lanes = length_of(mask)
-        ones = self.filled(1.0, lanes, "ones") if ones is None else ones
-        hits = self.where(mask, ones, 0.0, f"{name}_ones")
-        return self.reduced("add", self.folded(arith.addf, hits, lanes & -lanes), name)
+        with self.b.part(Stage("CountLanes", "How many lanes are under a mask.")):
+            ones = self.filled(1.0, lanes, "ones") if ones is None else ones
+            hits = self.where(mask, ones, 0.0, f"{name}_ones")
+            return self._reduced("add", self.folded(arith.addf, hits, lanes & -lanes), name)
 
     def find_first(self, mask: ir.Value, name: str) -> ir.Value:
         return self.b.build(TILE.classes["FindFirst"], mask, results=[self.b.index_type], name=name).position

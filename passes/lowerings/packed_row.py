@@ -14,6 +14,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
+from ..builder import Stage
 from .leading import NOWHERE, Collector, Size
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks
@@ -65,7 +66,7 @@ class PackedRow:
             store(t.zero, t.larger(t.smaller(kept, piece), t.one, "count"))
             rest = lambda start: store(start, t.smaller(t.minus(kept, start), piece, "rest"))
             loop = lambda: b.for_(piece, kept, piece, [], rest, induction="start") or []
-            b.if_(b.cmpi("sgt", kept, piece), [], loop, about="What is more than usual.")
+            b.if_(b.cmpi("sgt", kept, piece), [], loop, about=Stage("StoreRest", "What is more than usual."))
             return [packed, packed_lanes, t.plus(number, kept, "number"), b.select(fits, lost, t.one, "lost")]
 
         carried = [*self.collector.blanks(chunks), ("number", t.zero), ("lost", t.zero)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith
 
-from ..builder import up
+from ..builder import Stage, up
 from .candidates import LISTED, Largest
 from .meeting import FACTS, Meeting
 from .ops import Ops
@@ -110,7 +110,7 @@ class PartLists:
 
         return b.if_(
             b.cmpf("OGT", removed, b.f32(0.0)), ["own_removed"], behind, lambda: [removed], types=[b.f32_type],
-            about="Ties go by position: the parts in front of this one lose theirs first.",
+            about=Stage("CountOwnTies", "Ties go by position: the parts in front of this one lose theirs first."),
         )[0]  # fmt: skip
 
     def _facts(self, part: ir.Value) -> Sequence[ir.Value]:

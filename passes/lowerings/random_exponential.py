@@ -12,7 +12,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import up
+from ..builder import Stage, up
 from .lowering import lowering
 from .ops import Ops
 from .rows import each_row, length_refusal
@@ -56,7 +56,7 @@ def lower(op: ir.OpView, site: Site) -> None:
             return []
 
         first = t.zero if parts == 1 else b.op(arith.muli, share.part, b.index(chunk), name="first_column")
-        b.for_(first, b.index(length), b.index(parts * chunk), [], one, induction="column", about="The row, chunk by chunk.")
+        b.for_(first, b.index(length), b.index(parts * chunk), [], one, induction="column", about=Stage("DrawRow", "The row, chunk by chunk."))
         return []
 
     each_row(t, share, row)

@@ -21,7 +21,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import Builder, comment, up
+from ..builder import Builder, Stage, comment, up
 from .routing_shape import Shape
 from .row_chunks import slice_of, with_slice
 from .ops import Ops
@@ -221,10 +221,10 @@ class Order:
         zeros = b.splat(b.i32(0), s.width, "before")
         zero, one = b.index(0), b.index(1)
         (before,) = b.for_(
-            zero, self.core, one, [("before", zeros)], add, induction="other", about="Counts of the cores before."
+            zero, self.core, one, [("before", zeros)], add, induction="other", about=Stage("AddCountsBefore", "Counts of the cores before.")
         )
         (start,) = b.for_(
-            self.core, self.cores, one, [("total", before)], add, induction="other", about="Those of all cores."
+            self.core, self.cores, one, [("total", before)], add, induction="other", about=Stage("AddAllCounts", "Those of all cores.")
         )
         rank_base = self.increase(before, "of_cores_before")
         base = b.op(arith.addi, start, rank_base, name="base")

@@ -17,7 +17,7 @@ from mlir.dialects import arith
 from jascend.dialect.ascendc import bytes_of, element_bits
 
 from ..ascendc_ops.turns import AHEAD
-from ..builder import Builder, up
+from ..builder import Builder, Stage, up
 from .routing_shape import Shape
 from .row_chunks import slice_of
 from .ops import Ops
@@ -244,7 +244,7 @@ class PairRows:
 
                 nothing = b.splat(b.f32(0.0), targets[0].columns, "largest")
                 (largest,) = b.for_(
-                    zero, parts, one, [("largest", nothing)], peak, induction="part", about="The largest magnitude."
+                    zero, parts, one, [("largest", nothing)], peak, induction="part", about=Stage("FindPeak", "The largest magnitude.")
                 )
                 scales, divisor = made.scale(largest)
                 scales = [(scales, targets[1])]
@@ -254,7 +254,7 @@ class PairRows:
                 self.write(kept, number, first_token, [(tile, targets[0])], part, None)
                 return []
 
-            b.for_(zero, parts, one, [], codes, induction="part", about="The codes.")
+            b.for_(zero, parts, one, [], codes, induction="part", about=Stage("WriteCodes", "The codes."))
             if scales or also is not None:
                 self.write(kept, number, first_token, scales, None, also)
             return []
@@ -346,7 +346,7 @@ class PairRows:
             start = b.op(arith.subi, start, first_token, name="first_of_block")
         b.for_(
             first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, part, also),
-            induction="pair", about="Once for each of their pairs.",
+            induction="pair", about=Stage("WritePairs", "Once for each of their pairs."),
         )  # fmt: skip
 
     def write_pair(self, kept: Kept, pair, start, outputs, part, also) -> list[ir.Value]:

@@ -16,7 +16,7 @@ from mlir.dialects import arith, tensor
 from jascend.dialect import TILE
 from jascend.dialect.ascendc import constant_index
 
-from ..builder import Builder, tile_type
+from ..builder import Builder, Stage, tile_type
 from .producers import Producers
 
 NEG_INF = float("-inf")
@@ -153,7 +153,7 @@ class RowChunks:
             return [with_slice(b, chunk, self.producers.piece(self.logits, _ACCESS, place, left, 0.0), start, "x")]
 
         blank = b.splat(b.f32(0.0), self.chunk, "x")
-        return b.for_(b.index(0), count, size, [("x", blank)], one, induction="start", about="The chunk, piece by piece.")[0]
+        return b.for_(b.index(0), count, size, [("x", blank)], one, induction="start", about=Stage("ComputeInPieces", "The chunk, piece by piece."))[0]
 
     def _prepare(self, tile: int) -> None:
         """Makes what pieces of `tile` elements need, or shorter ones where a chunk is computed in pieces."""

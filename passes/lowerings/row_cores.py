@@ -20,7 +20,7 @@ from mlir.dialects import arith
 
 from jascend.dialect import TILE
 
-from ..builder import up
+from ..builder import Stage, up
 from .meeting import FACTS, Meeting
 from .ops import Ops
 from .threshold_lists import LIST_TILE, Listed
@@ -183,6 +183,6 @@ class Group(Alone):
 
         number, before = b.for_(
             t.zero, b.index(self.parts), t.one, [("number", t.zero), ("before", t.zero)], append, induction="other",
-            about="The lists of all parts, one behind the other.",
+            about=Stage("JoinLists", "The lists of all parts, one behind the other."),
         )  # fmt: skip
         return Listed(own, number), before

@@ -33,7 +33,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type, up
+from ..builder import Stage, tile_type, up
 from . import bodies, row_batches, row_units
 from .access import (
     CONCATENATION, Access, accesses, base_of, compares, has_columns, in_order, positions_in, shifted, start_of, starts_of_parts,
@@ -390,7 +390,7 @@ class RowWise:
                     for step, tile, before in zip(steps, tiles, carried)
                 ]
 
-            partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about="Along the row.")
+            partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about=Stage("AlongRow", "Along the row."))
         for step, tile in zip(steps, partial):
             self.know(step, t.reduce(step.reduction.kind, tile, lanes, step.word))
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .descending import Descending
 from .ops import Ops
 from .packed_row import PackedChunks, PackedRow
@@ -188,7 +189,7 @@ class Nucleus:
 
         carried = [("going", t.one), ("first_band", t.zero), ("number_above", t.zero), ("weight_above", b.f32(0.0))]
         carried += zip(Survivors.NAMES, nothing)
-        _, _, _, _, *found = b.while_(carried, goes_on, one_window, about="The row, a window of bands at a time.")
+        _, _, _, _, *found = b.while_(carried, goes_on, one_window, about=Stage("SearchWindows", "The row, a window of bands at a time."))
         return Survivors(*found)
 
     # -- windows ------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ class Nucleus:
         own = [f"{name}_{side}" for side in ("above_own", "below_own") for name in Above.NAMES]
 
         def pack():
-            number, has_all = self.packed.pack(of_row.wide, low, high, "The elements of these bands.")
+            number, has_all = self.packed.pack(of_row.wide, low, high, Stage("ListWindow", "The elements of these bands."))
             listed = PackedChunks(self.packed, number, _LISTED)
             edges = [descending.edge(of_row.sample, t.plus(first, band)) for band in (part, t.plus(part, t.one))]
             edges = [*edges[parts == 1 :], low]
@@ -243,7 +244,7 @@ class Nucleus:
         nothing = lambda: [t.zero, b.select(t.both(lists, is_empty), t.one, t.zero), *unknown, above.weight]
         number, is_listed, *own, weight = b.if_(
             t.both(lists, t.opposite(is_empty)), ["listed", "is_listed", *own, "weight_below"], pack, nothing,
-            types=[b.index_type, b.index_type, *of_edge, *of_edge, b.f32_type], about="A list of a window.",
+            types=[b.index_type, b.index_type, *of_edge, *of_edge, b.f32_type], about=Stage("ListOfWindow", "A list of a window."),
         )  # fmt: skip
         is_listed = b.cmpi("ne", is_listed, t.zero, "is_listed")
         in_row = lambda: self._above(of_row.chunks, [low], of_row)[0].parts()
@@ -321,7 +322,7 @@ class Nucleus:
             return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, end))
 
         def above_band(band, known):
-            measured = lambda: self._above_edge(window, of_row, edge(band), "How much is above the band.").parts()
+            measured = lambda: self._above_edge(window, of_row, edge(band), Stage("MeasureAboveBand", "How much is above the band.")).parts()
             is_first, is_known = b.cmpi("eq", band, first, "is_first"), b.cmpi("sge", known.number, t.zero)
             known = lambda known=known: b.if_(is_known, Above.NAMES, known.parts, measured, types=edge_types)
             return Above(*b.if_(is_first, Above.NAMES, above.parts, known, types=edge_types))
@@ -344,7 +345,7 @@ class Nucleus:
 
         carried = [("going", t.one), ("band", own_first), *zip(("number_above", "weight_above"), own.parts())]
         carried += zip(Survivors.NAMES, found.parts())
-        going, _, _, _, *found = b.while_(carried, goes_on, one_band, about="Bands of values, from the greatest down.")
+        going, _, _, _, *found = b.while_(carried, goes_on, one_band, about=Stage("SearchBands", "Bands of values, from the greatest down."))
         return [going, *found]
 
     def _below(
@@ -354,7 +355,7 @@ class Nucleus:
         as there is none."""
         t, b = self.t, self.b
         low = self.descending.edge(of_row.sample, t.plus(band, t.one))
-        measured = lambda: self._above_edge(window, of_row, low, "How much is above its lower edge.").parts()
+        measured = lambda: self._above_edge(window, of_row, low, Stage("MeasureLowerEdge", "How much is above its lower edge.")).parts()
         is_measured = t.either(window.is_listed, b.cmpf("OGT", found.best, b.f32(NEG_INF)))
         is_measured = t.both(is_measured, b.cmpi("slt", rival, window.below.number), "is_measured")
         is_own = t.both(b.cmpi("eq", band, own), window.is_listed, "is_own")
@@ -385,7 +386,7 @@ class Nucleus:
             later = t.plus(band, b.op(arith.muli, steps, b.index(parts)), "later_band")
 
             def skipped():
-                after = self._above_edge(window, of_row, edge(later), "How much is above a later band.")
+                after = self._above_edge(window, of_row, edge(later), Stage("MeasureLaterBand", "How much is above a later band."))
                 there = lambda: [later, *after.parts(), rival_from(later, after)]
                 return b.if_(b.cmpi("sle", after.number, rival, "is_before"), names, there, here, types=types)
 
@@ -393,7 +394,7 @@ class Nucleus:
             return b.if_(t.both(is_there, b.cmpi("sgt", steps, t.zero), "skips"), names, skipped, here, types=types)
 
         has_best = b.cmpf("OGT", found.best, b.f32(NEG_INF), "has_best")
-        about = "The first rank that may have the best score."
+        about = Stage("FindFirstRank", "The first rank that may have the best score.")
         none = lambda: [band, *above.parts(), above.number]
         band, number, weight, rival = b.if_(has_best, names, searched, none, types=types, about=about)
         return band, Above(number, weight), rival
@@ -464,7 +465,7 @@ class Nucleus:
 
         carried = [("going", t.one), ("start", t.zero), ("rank", rank), ("before", before)]
         carried += zip(Survivors.NAMES, found.parts())
-        going, _, *state = b.while_(carried, goes_on, piece, about="Running sums, by 1024 elements.")
+        going, _, *state = b.while_(carried, goes_on, piece, about=Stage("AddUp", "Running sums, by 1024 elements."))
         return [going, *state]
 
     def _piece(
@@ -537,7 +538,7 @@ class Nucleus:
         is_close = t.both(crosses, b.cmpf("OLT", end, margin), "is_close")
 
         def compared():
-            below = self._above_edge(window, of_row, band.low, "What is above the next band.")
+            below = self._above_edge(window, of_row, band.low, Stage("MeasureNextBand", "What is above the next band."))
             return [b.select(self._reaches_p(below, of_row), reached, b.index(_PIECE))]
 
         about = "Close to the end of the nucleus: is it in this band?"

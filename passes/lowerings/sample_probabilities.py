@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .candidates import maximum_of
 from .meeting import Meeting
 from .ops import Ops
@@ -118,13 +119,13 @@ class Probabilities:
 
         def again():
             largest = maximum[0] if maximum else maximum_of(t, self.chunks(MASS_CHUNK))
-            sums = self._units(largest, "Once more, relative to the maximum.")[0]
+            sums = self._units(largest, Stage("SumUnitsAgain", "Once more, relative to the maximum."))[0]
             return [largest, t.reduced("add", sums, "mass")]
 
         is_usable = t.both(b.cmpf("OGT", mass, b.f32(0.0)), b.cmpf("OLT", mass, b.f32(float("inf"))), "is_usable")
         reference, mass = b.if_(
             is_usable, ["reference", "mass"], lambda: [reference, mass], again, types=[b.f32_type] * 2,
-            about="Is the largest element near enough to those of the sample?",
+            about=Stage("KeepMass", "Is the largest element near enough to those of the sample?", "SumAgain"),
         )  # fmt: skip
         return Mass(reference, mass, maximum[0] if maximum else None)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .ops import Ops
 from .sample_probabilities import Mass, Probabilities
 from .sample_results import Results
@@ -53,6 +54,6 @@ class Race:
             return [b.op(arith.minimumf, rivals, ranks, name="rivals")]
 
         carried = [("rivals", t.filled(_NO_RANK, lanes, "rivals"))]
-        about = "Ranks that may have the best score."
+        about = Stage("RaceRanks", "Ranks that may have the best score.")
         (rivals,) = b.for_(first, last, b.index(lanes), carried, some, induction="rank", about=about)
         return t.smaller(t.index_of(t.reduced("min", rivals, "first")), last, "rival")

@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 
+from ..builder import Stage
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .site import Site
@@ -65,17 +66,18 @@ class Results:
             self._once(lambda: self._write(probability, indices, number, rank))
             return so_far
         t, b, lanes = self.t, self.b, length_of(probability)
-        scores = probability
-        if self.op.q is not None:
-            scores = b.op(arith.divf, probability, self.divisors(rank, number, lanes), name="scores")
-        scores = t.nan_above_inf(scores, "scores")
-        inside = t.compare("OLT", slice_of(b, self.ramp, 0, lanes), t.f32_of(number), "is_survivor")
-        scores = t.where(inside, scores, NEG_INF, "scores")
-        best = t.reduced("max", scores, "greatest")
+        with self.b.stage(Stage("ScoreSurvivors", "The greatest score among these.")):
+            scores = probability
+            if self.op.q is not None:
+                scores = b.op(arith.divf, probability, self.divisors(rank, number, lanes), name="scores")
+            scores = t.nan_above_inf(scores, "scores")
+            inside = t.compare("OLT", slice_of(b, self.ramp, 0, lanes), t.f32_of(number), "is_survivor")
+            scores = t.where(inside, scores, NEG_INF, "scores")
+            best = t.reduced("max", scores, "greatest")
 
-        def improve():
-            first = t.find_first(t.compare("OEQ", scores, best, "is_greatest"), "first")
-            return [best, t.extract(indices, first, "chosen")]
+            def improve():
+                first = t.find_first(t.compare("OEQ", scores, best, "is_greatest"), "first")
+                return [best, t.extract(indices, first, "chosen")]
 
         better = b.cmpf("OGT", best, so_far.best, "is_better")
         return Choice(*b.if_(better, Choice.NAMES, improve, so_far.parts, types=[b.f32_type, b.i32_type]))
@@ -124,7 +126,7 @@ class Results:
             t.store(words, memory, t.plus(offset, start), count, once=True)
             return []
 
-        b.for_(t.zero, number, b.index(lanes), [], some, induction="start", about="64-bit integers.")
+        b.for_(t.zero, number, b.index(lanes), [], some, induction="start", about=Stage("WriteWideIndices", "64-bit integers."))
 
     def fill_up(self, number: ir.Value) -> None:
         """Zeros behind the probabilities of `number` survivors."""
@@ -139,7 +141,7 @@ class Results:
             t.store(zeros, self.outputs["logits_sort_masked"], t.plus(self.row_offset, start), count, once=True)
             return []
 
-        about = "No probability behind the survivors."
+        about = Stage("ClearRest", "No probability behind the survivors.")
         self._once(lambda: b.for_(number, length, b.index(lanes), [], some, induction="start", about=about))
 
     # -- logits in place ----------------------------------------------------------------------------------------
@@ -174,4 +176,4 @@ class Results:
             self.write_logits(chunk, kept)
             return []
 
-        chunks.each([], body, "The logits of survivors, in place.")
+        chunks.each([], body, Stage("WriteSurvivors", "The logits of survivors, in place."))

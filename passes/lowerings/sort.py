@@ -19,7 +19,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import tile_type
+from ..builder import Stage, tile_type
 from .descending import ALL, Descending
 from .keys import Keys
 from .lowering import lowering
@@ -104,7 +104,7 @@ class _Sort:
             nans = t.reduced("add", ones, "nans")
             values, indices = b.if_(
                 b.cmpf("OGT", nans, b.f32(0.0)), ["values", "indices"], lambda: self.rotated(values, indices, nans),
-                lambda: [values, indices], types=[values.type, indices.type], about="NaN goes from the front to the end.",
+                lambda: [values, indices], types=[values.type, indices.type], about=Stage("MoveNan", "NaN goes from the front to the end."),
             )  # fmt: skip
         self.write(values, indices, t.zero, b.index(self.length))
 
@@ -148,15 +148,15 @@ class _Sort:
 
             b.if_(t.opposite(b.cmpf("OGE", low, high), "has_elements"), [], within)
             with_nan = t.both(is_first, b.cmpi("sgt", nans, t.zero))
-            b.if_(with_nan, [], copy_nans, about="NaN, in order of position.")
+            b.if_(with_nan, [], copy_nans, about=Stage("CopyNan", "NaN, in order of position."))
             return []
 
         if self.parts == self.descending.bands:
-            with b.stage("A band of values: this core's part."):
+            with b.stage(Stage("SortBand", "A band of values: this core's part.")):
                 one_band(self.part)
             return
         bands, parts = b.index(self.descending.bands), b.index(self.parts)
-        b.for_(self.part, bands, parts, [], one_band, induction="band", about="Bands of values, from the greatest down.")
+        b.for_(self.part, bands, parts, [], one_band, induction="band", about=Stage("SortBands", "Bands of values, from the greatest down."))
 
     def count(self, chunks: _Ordered, predicate: str, bound: ir.Value | None) -> ir.Value:
         """How many elements compare so with a number, or with themselves (index)."""

@@ -17,7 +17,7 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith, math
 
-from ..builder import f32_bits, tile_type
+from ..builder import Stage, f32_bits, tile_type
 from .ops import Ops
 from .producers import Producers
 from .row_chunks import length_of
@@ -89,7 +89,7 @@ class Threefry:
         carried = zip(("key_a", "key_b", "key_c", "rotations", "other_rotations"), (*self.key, *tables))
         return b.for_(
             t.zero, groups, one, [*carried, ("word_0", x), ("word_1", y)], group, induction="group", runs=True,
-            about="Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24.",
+            about=Stage("MixRounds", "Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24."),
         )[-2:]  # fmt: skip
 
 class Draws(Threefry):
@@ -150,7 +150,7 @@ class Draws(Threefry):
         if self.start is None:
             x, y = self.of_low(places)
         else:
-            with b.stage("Counters of the places."):
+            with b.stage(Stage("SetCounters", "Counters of the places.")):
                 x, y = self._counters(places)
             x, y = self.rounds(x, y)
         return b.op(arith.xori, x, y, name="bits")

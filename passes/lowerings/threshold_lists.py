@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith
 
+from ..builder import Stage
 from .candidates import count_of
 from .keys import Keys
 from .ops import Ops
@@ -52,15 +53,16 @@ class ThresholdLists:
     def append(self, chunk: Chunk, mask: ir.Value, memory: ir.Value, offset: ir.Value, number: ir.Value) -> ir.Value:
         """Packs the elements of a chunk behind `number` others; how many they are then."""
         t, b = self.t, self.b
-        packed, kept = t.compress(chunk.x if chunk.raw is None else chunk.raw, mask, "packed")
-        # Where -inf is packed, so are the lanes behind the last element.
-        kept = t.smaller(kept, chunk.count, "kept")
 
         def store():
             t.store(packed, memory, t.plus(offset, number), kept)
             return []
 
-        b.if_(b.cmpi("sgt", kept, t.zero), [], store)
+        with b.part(Stage("AppendToList", "Packs the elements under a mask, behind those that a list has.")):
+            packed, kept = t.compress(chunk.x if chunk.raw is None else chunk.raw, mask, "packed")
+            # Where -inf is packed, so are the lanes behind the last element.
+            kept = t.smaller(kept, chunk.count, "kept")
+            b.if_(b.cmpi("sgt", kept, t.zero), [], store)
         return t.plus(number, kept, "number")
 
     def measure(self, listed: Listed, bound: ir.Value | None, weight: Weight | None, about: str) -> ir.Value:
@@ -118,7 +120,7 @@ class ThresholdLists:
 
             def upper_side():
                 mask = lambda chunk: t.compare("UGT", chunk.x, value, "is_above")
-                about = "But it is on the other side."
+                about = Stage("PackUpperSide", "But it is on the other side.")
                 return [self.collect(self.chunks(Listed(offset, length)), mask, self.memory, other, about)]
 
             (number,) = b.if_(is_lower, ["number"], lambda: [number], upper_side, types=[b.index_type])
@@ -126,7 +128,7 @@ class ThresholdLists:
             return [other, then, other, number, b.select(is_lower, beyond, above, "above"), low, high, following, low]
 
         offset, _, _, number, above, low, high, _, _ = b.while_(
-            carried, too_long, narrow, about="A list longer than one tile: split at a pivot, the side that has the value is kept."
+            carried, too_long, narrow, about=Stage("NarrowList", "A list longer than one tile: split at a pivot, the side that has the value is kept.")
         )
         return self._in_tile(Listed(offset, number), need, above, low, high, weight)
 
@@ -142,7 +144,7 @@ class ThresholdLists:
             return [self.append(chunk, mask, self.memory, offset, number), beyond]
 
         carried = [("number", t.zero), ("beyond", b.f32(0.0))]
-        return self.chunks(listed).each(carried, body, "How much is above the pivot, and what is not.")
+        return self.chunks(listed).each(carried, body, Stage("SplitAtPivot", "How much is above the pivot, and what is not."))
 
     def _measured(self, x: ir.Value, weight: Weight | None) -> ir.Value:
         return self.t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
@@ -162,15 +164,15 @@ class ThresholdLists:
         nearer = t.both(b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
         high = b.select(nearer, largest, high, "high_key")
         enough = lambda middle: b.cmpf("OGE", above_of(keys.value(middle, "bound")), need, "enough_above")
-        _, key = keys.bisect(low, high, enough, ("low_key", "high_key"), "The smallest value above which is too little.")
+        _, key = keys.bisect(low, high, enough, ("low_key", "high_key"), Stage("FindThreshold", "The smallest value above which is too little."))
         value = keys.value(key, "found")
 
         names = ["above"] if weight is None else ["above", "equal"]
 
         def in_list():
-            more = self.measure(listed, value, weight, "How much is above it.")
+            more = self.measure(listed, value, weight, Stage("MeasureAbove", "How much is above it."))
             found = [b.op(arith.addf, above, more, name="above")]
-            return found if weight is None else [*found, self.copies(listed, value, "How many elements equal it.")]
+            return found if weight is None else [*found, self.copies(listed, value, Stage("CountEqual", "How many elements equal it."))]
 
         def in_tile():
             found = [above_of(value)]

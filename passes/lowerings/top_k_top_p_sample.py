@@ -21,7 +21,7 @@ from mlir.dialects import arith
 from jascend.backends.ascend.targets import Target
 from jascend.dialect import TILE
 
-from ..builder import up
+from ..builder import Stage, up
 from .descending import FIRST, LISTED, Descending
 from .keys import Keys
 from .leading import LARGE, SMALL, Leading, Size
@@ -177,7 +177,7 @@ class _Sampler:
 
         (chosen,) = b.if_(
             row.in_order, ["chosen"], in_order, lambda: self.as_it_is(row), types=[b.i32_type],
-            about="The row in descending order, or as it is.",
+            about=Stage("SampleSorted", "The row in descending order, or as it is.", "SampleInOrder"),
         )  # fmt: skip
         self.write_choice(row, chosen)
         return []
@@ -263,17 +263,18 @@ class _Sampler:
         rank = slice_of(b, self.ramp, 0, lanes)
         first = t.extract(values, t.zero, "first_value")
         inside = t.compare("OLT", rank, t.f32_of(number), "is_listed")
-        probability = values
-        if op.input_is_logits:
-            weights = self.probabilities.weights(values, first)
-            if weighed is not None:
-                counted = t.compare("OLT", rank, t.f32_of(weighed), "is_weighed")
-                mass = t.reduced("add", t.where(counted, weights, 0.0, "counted_weights"), "mass")
-            probability = b.op(arith.divf, weights, b.splat(mass, lanes), name="probability")
-            # p <= 0 gives the first one the probability 1, also where its weight is NaN.
-            alone = b.select(row.one, b.f32(1.0), b.f32(0.0), "alone")
-            probability = t.where(t.compare("OGE", rank, alone, "has_weight"), probability, 1.0, "probability")
-        probability = t.where(inside, probability, 0.0, "probability")
+        with self.b.stage(Stage("WeighList", "Probabilities of the elements of the list.")):
+            probability = values
+            if op.input_is_logits:
+                weights = self.probabilities.weights(values, first)
+                if weighed is not None:
+                    counted = t.compare("OLT", rank, t.f32_of(weighed), "is_weighed")
+                    mass = t.reduced("add", t.where(counted, weights, 0.0, "counted_weights"), "mass")
+                probability = b.op(arith.divf, weights, b.splat(mass, lanes), name="probability")
+                # p <= 0 gives the first one the probability 1, also where its weight is NaN.
+                alone = b.select(row.one, b.f32(1.0), b.f32(0.0), "alone")
+                probability = t.where(t.compare("OGE", rank, alone, "has_weight"), probability, 1.0, "probability")
+            probability = t.where(inside, probability, 0.0, "probability")
         number = self.cut(row, probability, number)
         chosen = Choice(b.f32(NEG_INF), t.extract(indices, t.zero, "first_index"))
         if op.q is not None or op.is_need_sample_result:
@@ -294,7 +295,7 @@ class _Sampler:
             reached = t.find_first(t.compare("OGE", sums, row.p, "reaches_p"), "crossing")
             return [t.smaller(number, t.plus(reached, t.one), "number")]
 
-        (number,) = b.if_(row.use_p, ["number"], nucleus, lambda: [number], types=[b.index_type], about="Top-p.")
+        (number,) = b.if_(row.use_p, ["number"], nucleus, lambda: [number], types=[b.index_type], about=Stage("CutAtTopP", "Top-p."))
         if row.m is not None:
 
             def relative():
@@ -302,7 +303,7 @@ class _Sampler:
                 below = t.find_first(t.compare("OLT", probability, bound, "is_below"), "first_below")
                 return [t.smaller(number, t.larger(below, t.one), "number")]
 
-            (number,) = b.if_(row.use_m, ["number"], relative, lambda: [number], types=[b.index_type], about="Min-p.")
+            (number,) = b.if_(row.use_m, ["number"], relative, lambda: [number], types=[b.index_type], about=Stage("CutAtMinP", "Min-p."))
         alone = t.either(row.one, row.first_only, "alone")
         return b.select(alone, t.one, number, "survivors")
 
@@ -331,7 +332,7 @@ class _Sampler:
             return self.results.take(probability, indices, chunk.count, chunk.column, Choice(best, chosen)).parts()
 
         carried = list(zip(Choice.NAMES, self.results.nothing_chosen().parts()))
-        _, chosen = self.chunks(self.chunk).each(carried, body, "All elements, in order of index.")
+        _, chosen = self.chunks(self.chunk).each(carried, body, Stage("TakeInOrder", "All elements, in order of index."))
         return [chosen]
 
     def what_reaches(self, bound: ir.Value, mass: Mass) -> list[ir.Value]:
@@ -359,7 +360,7 @@ class _Sampler:
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
         carried = [(name, t.filled(0.0, self.chunk, name)) for name in ("packed", "packed_places")]
         carried += [("rank", t.zero), *zip(Choice.NAMES, self.results.nothing_chosen().parts())]
-        _, _, rank, _, chosen = chunks.each(carried, body, "What min-p leaves, in order of index.")
+        _, _, rank, _, chosen = chunks.each(carried, body, Stage("TakeMinPInOrder", "What min-p leaves, in order of index."))
         self.results.fill_up(rank)
         return [chosen]
 
@@ -383,7 +384,7 @@ class _Sampler:
             self.results.fill_up(t.index_of(found.number))
             return [found.chosen, found.last, found.place]
 
-        about = "A list, or the nucleus of the whole row."
+        about = Stage("SampleList", "A list, or the nucleus of the whole row.", "SampleNucleus")
         return b.if_(row.is_listed, _CHOICE, listed, from_nucleus, types=self.choice_types(), about=about)
 
     def by_size(self, row: Row, build) -> list[ir.Value]:
@@ -392,7 +393,7 @@ class _Sampler:
         if self.first_suffices:
             return build(SMALL)
         is_small = b.cmpi("sle", row.number, b.index(SMALL.listed), "is_small")
-        about = "The first elements of the row."
+        about = Stage("FirstElements", "The first elements of the row.")
         return b.if_(
             is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about
         )
@@ -440,11 +441,11 @@ class _Sampler:
             t.both(active, row.is_listed),
             [],
             give_list,
-            about="The first elements of this part, for all cores of the group.",
+            about=Stage("FirstOfPart", "The first elements of this part, for all cores of the group."),
         )
         sample = None if self.first_suffices else self.give_mass(searches, start, end, turn)
         as_is = t.both(t.both(active, is_first), t.opposite(row.in_order), "is_as_it_is")
-        b.if_(as_is, [], whole, about="The row as it is, by one core.")
+        b.if_(as_is, [], whole, about=Stage("SampleInOrder", "The row as it is, by one core."))
         b.build(TILE.classes["SyncAll"])
 
         self.results.is_writer = is_first
@@ -459,13 +460,13 @@ class _Sampler:
             listed,
             self.no_choice,
             types=self.choice_types(),
-            about="What all parts found.",
+            about=Stage("SampleLists", "What all parts found."),
         )
         if sample is not None:
             found = b.if_(
                 self.exchange.any_searches(turn), _CHOICE,
                 lambda: self.split_nucleus(row, sample, turn, searches, t.both(takes_part, searches), found), lambda: list(found),
-                types=self.choice_types(), about="All cores go along where a row of this round is searched for its nucleus.",
+                types=self.choice_types(), about=Stage("SearchNucleus", "All cores go along where a row of this round is searched for its nucleus."),
             )  # fmt: skip
 
         def write():
@@ -489,7 +490,7 @@ class _Sampler:
             return [sample]
 
         blank = t.filled(0.0, descending.sampled, "sample")
-        about = "What this part weighs, for all cores of the group."
+        about = Stage("WeighPart", "What this part weighs, for all cores of the group.")
         return b.if_(searches, ["sample"], weigh, lambda: [blank], types=[blank.type], about=about)[0]
 
     def split_nucleus(
@@ -510,7 +511,7 @@ class _Sampler:
             return [found.chosen, found.last, found.place]
 
         is_writer, self.results.is_writer = self.results.is_writer, None
-        b.if_(searches, [], give, about="The nucleus in the bands of this part.")
+        b.if_(searches, [], give, about=Stage("SearchPart", "The nucleus in the bands of this part."))
         b.build(TILE.classes["SyncAll"])
         self.results.is_writer = is_writer
         return b.if_(takes, _CHOICE, take, lambda: list(otherwise), types=self.choice_types())

@@ -44,7 +44,7 @@ func.func @divisor(%x: memref<?xf32, "gm">, %n: index, %s: f32) attributes {asce
 // CHECK:         %[[SHORT:.*]] = arith.cmpi slt, %arg1
 // CHECK:         scf.if %[[SHORT]] {
 // CHECK:           "ascendc.duplicate"(%[[X]], %{{.*}}) : (memref<4096xbf16, "ub">, bf16)
-// CHECK:         "ascendc.copy_in"(%[[X]], %arg0, %arg1, %arg1) {pad = 0xFF800000 : f32}
+// CHECK:         "ascendc.copy_in"(%[[X]], %arg0, %arg1, %arg1) {{.*}}pad = 0xFF800000 : f32}
 // CHECK:         %[[Y:.*]] = "ascendc.local_tensor"
 // CHECK-NOT:     scf.if
 // CHECK:         "ascendc.copy_in"(%[[Y]], %arg0, %arg1, %{{[^ ]*}}) : (memref

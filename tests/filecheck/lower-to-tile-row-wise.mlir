@@ -20,10 +20,10 @@
 // SMALL:         scf.for
 // SMALL:           scf.for {{.*}} -> (tensor<1024xf32>)
 // SMALL:             arith.addf
-// SMALL:           } {ascend.comment = "Along the row."}
+// SMALL:           } {ascend.comment = "Along the row."{{.*}}}
 // SMALL:           scf.for
 // SMALL:             "tile.store"
-// SMALL:           } {ascend.comment = "The result."}
+// SMALL:           } {ascend.comment = "The result."{{.*}}}
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #column = affine_map<(i, j) -> (j)>

@@ -177,7 +177,7 @@ func.func @beside_work(%x: memref<?xf32, "gm">, %y: memref<?xf32, "gm">, %out: m
 // CHECK-LABEL: func.func @full(
 // CHECK:         "tile.load"(%{{.*}}, %c0, %{{.*}}) : (memref
 // CHECK:         scf.for
-// CHECK:           "tile.load"(%{{.*}}) : (memref
+// CHECK:           "tile.load"(%{{.*}}) {ascend.part_end = "{{[^"]*}}"} : (memref
 // CHECK:           math.exp %{{.*}} {ascend.comment = "The row."}
 func.func @full(%x: memref<?xf32, "gm">, %out: memref<?xf32, "gm">) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index

@@ -123,11 +123,14 @@ def copy_blocks(out: Emitter, op: ir.Operation) -> None:
 def workspace(out: Emitter, op: ir.Operation) -> None:
     memory = op.opview.memory
     element = gm_type(ir.MemRefType(memory.type).element_type)
-    name = out.fresh(f"{op.opview.name_hint}_gm")
+    name = out.fresh(f"{op.opview.name_hint}_gm", member=out.begins)
     out.values[memory] = variable(name)
     offset = out.values[op.opview.offset]
     place = "GetUserWorkspace(workspace)" + ("" if offset.text == "0" else f" + {offset.inside(ADDITIVE)}")
-    out.put(f"GlobalTensor<{element}> {name};")
+    if out.begins:
+        out.functions.members.append(f"GlobalTensor<{element}> {name};")
+    else:
+        out.put(f"GlobalTensor<{element}> {name};")
     out.put(f"{name}.SetGlobalBuffer((__gm__ {element} *)({place}));")
 
 
@@ -340,7 +343,8 @@ def get_value(out: Emitter, op: ir.Operation) -> None:
     src, position = op.operands
     result = op.results[0]
     text = f"{out.text(src)}.GetValue({out.text(position)})"
-    hint = name_of(result) or root_of(src).owner.attributes["name_hint"].value
+    root = root_of(src)
+    hint = name_of(result) or name_of(root) or root.owner.attributes["name_hint"].value
     out.values[result] = out.declare(ctype(result.type), hint, text)
 
 

@@ -14,17 +14,19 @@ from pathlib import PurePath
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_bytes, buffer_length
-from jascend.dialect.elements import element_name, type_name
+from jascend.dialect.ascendc import buffer_length
+from jascend.dialect.elements import type_name
 from jascend.passes.ascendc_ops.cores import ALL_CORES, PARTS, WORKSPACE
 from jascend.passes.builder import COMMENT, name_of, named
 from jascend.passes.diagnostics import PassFailure, emit_error, resolve
 from jascend.passes.lower_to_tile import SUMMARY
+from jascend.passes.outline_stages import MEMBER
 
 from ..targets import TARGETS
 from . import scalars, tiling
 from . import strided  # noqa: F401  (registers its functions)
-from .calls import CALLS, STORAGE, gm_type
+from .calls import CALLS, gm_type
+from .functions import Functions, buffers_of, class_of, functions_of
 from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable
 from .tiling import camel
@@ -106,38 +108,40 @@ class Emitter:
         self.uses_neg_inf = False
         self.parameters: list[Parameter] = []
         self.fields: set[str] = set()  # of the tiling data, that it reads
+        self.functions: Functions | None = None
+        self.into: dict[ir.Value, Expr] = {}  # for a result, the variable that its one use assigns it to
+        self.current = kernel
+        self.begins = False  # whether this is where the variables of the class get their values
 
     # -- the whole ----------------------------------------------------------------------------------------------
 
     def run(self) -> list[str]:
         block = self.kernel.regions[0].blocks[0]
-        globals_: list[str] = []
-        for argument in block.arguments:
-            parameter = self.fresh(name_of(argument) or f"arg{argument.arg_number}")
-            element = ir.MemRefType(argument.type).element_type
-            self.parameters.append(Parameter(parameter, _DTYPES[type_name(element)]))
-            element = gm_type(element)
-            view = self.fresh(f"{parameter}Gm")
-            self.values[argument] = variable(view)
-            globals_ += [
-                f"GlobalTensor<{element}> {view};",
-                f"{view}.SetGlobalBuffer((__gm__ {element} *){parameter});",
-            ]
-        self.find_constants(block)
-        buffers = self.declare_buffers(block)
-        self.block(block)
-        text = "\n".join([*self.lines, _NEG_INF if self.uses_neg_inf else ""])
+        functions = functions_of(self.kernel)
+        for each in (self.kernel, *functions.values()):
+            self.find_constants(each.regions[0].blocks[0])
+        globals_ = self.name_globals(block, bool(functions))
         struct = tiling.struct_name(self.name)
+        names = [*(parameter.name for parameter in self.parameters), "workspace", "tiling"]
+        if functions:
+            self.functions = Functions(self, functions)
+            class_ = struct.removesuffix("Tiling")
+            body = self.as_class(block, class_, struct, names[:-1], globals_)
+            call = [f"{class_} kernel(tilingData);", f"kernel.Init({', '.join(names[:-1])});", "kernel.Process();"]
+            main = ["", *_indent(*call)]
+        else:
+            body = []
+            main = self.in_one(block, [f"{declaration} {text}" for declaration, text in globals_])
+        text = "\n".join([*body, *main])
         # The cores of a launch can wait for each other only in a kernel of the mixed type.
         kernel_type = "KERNEL_TYPE_MIX_AIV_1_0" if "SyncAll();" in text else "KERNEL_TYPE_AIV_ONLY"
-        names = [*(parameter.name for parameter in self.parameters), "workspace", "tiling"]
         return [
             '#include "kernel_operator.h"',
             f'#include "{tiling.file_name(self.name)}"',
             "",
             "using namespace AscendC;",
             "",
-            *_namespace([*self.constant_lines(), *helpers(text)]),
+            *_namespace([*self.constant_lines(), *helpers(text), *body, *([""] if body else [])]),
             f'extern "C" __global__ __aicore__ void {self.name}(',
             *_wrapped(", ".join(f"GM_ADDR {name}" for name in names) + ")", 1),
             "{",
@@ -147,25 +151,87 @@ class Emitter:
                 f"GET_TILING_DATA_WITH_STRUCT({struct}, tilingData, tiling);",
                 "InitSocState();",
             ),
-            *_indent(*([_NEG_INF] if self.uses_neg_inf else [])),
-            *([""] if globals_ else []),
-            *_indent(*globals_),
-            *([""] if buffers else []),
-            *buffers,
-            "",
-            *self.lines,
-            *_indent("PipeBarrier<PIPE_ALL>();"),
+            *main,
             "}",
         ]
 
-    def fresh(self, name: str) -> str:
-        """A variable name that nothing visible here has."""
+    def name_globals(self, block: ir.Block, in_class: bool) -> list[tuple[str, str]]:
+        """Names the kernel's arguments; for each, the declaration of its view, and where that gets its address."""
+        found = []
+        for argument in block.arguments:
+            parameter = self.fresh(name_of(argument) or f"arg{argument.arg_number}")
+            element = ir.MemRefType(argument.type).element_type
+            self.parameters.append(Parameter(parameter, _DTYPES[type_name(element)]))
+            element = gm_type(element)
+            view = self.fresh(f"{parameter}Gm", member=in_class)
+            self.values[argument] = variable(view)
+            found.append((f"GlobalTensor<{element}> {view};", f"{view}.SetGlobalBuffer((__gm__ {element} *){parameter});"))
+        return found
+
+    def in_one(self, block: ir.Block, globals_: list[str]) -> list[str]:
+        """The kernel's body, as one function."""
+        buffers = self.declare_buffers(block)
+        self.block(block)
+        negative = [_NEG_INF] if self.uses_neg_inf else []
+        return [
+            *_indent(*negative), *([""] if globals_ else []), *_indent(*globals_), *([""] if buffers else []), *buffers,
+            "", *self.lines, *_indent(_END),
+        ]  # fmt: skip
+
+    def as_class(
+        self, block: ir.Block, name: str, struct: str, parameters: list[str], globals_: list[tuple[str, str]]
+    ) -> list[str]:
+        """The kernel as a class, whose functions are its stages."""
+        ops = [view.operation for view in block.operations]
+        start = next(i for i, op in enumerate(ops) if len(op.regions) or op.name == "func.call")
+        self.functions.members += [declaration for declaration, _ in globals_]
+        self.functions.declare_buffers(block, all_members=True)
+
+        def init() -> None:
+            for _, text in globals_:
+                self.put(text)
+            self.begins = True
+            for op in ops[:start]:
+                self.operation(op)
+            self.begins = False
+
+        def process() -> None:
+            self.location = self.position = None
+            for op in ops[start:]:
+                self.operation(op)
+            self.put(_END)
+
+        lines = class_of(self, self.functions, name, struct, parameters, init, process)
+        if self.uses_neg_inf:
+            lines.insert(len(lines) - 1, f"    {_NEG_INF}")
+        return lines
+
+    def aside(self, write: Callable[[], None]) -> None:
+        """Prints a function of the class, apart from the one that is being printed."""
+        kept = self.lines, self.scopes, self.depth, self.location, self.position, self.begins
+        self.lines, self.scopes, self.depth = [], [self.scopes[0], set()], 1
+        self.location, self.position, self.begins = None, None, False
+        place = len(self.functions.texts)
+        self.functions.texts.append(self.lines)
+        write()
+        self.functions.texts[place] = self.lines
+        self.lines, self.scopes, self.depth, self.location, self.position, self.begins = kept
+
+    def taken(self) -> list[str]:
+        """The lines so far, which are done with."""
+        lines, self.lines = self.lines, []
+        return lines
+
+    def fresh(self, name: str, member: bool = False) -> str:
+        """A variable name that nothing visible here has; `member`, one for all functions of the class."""
         base = camel(name)
+        if member:
+            base += "_"
         candidate, number = base, 2
         while any(candidate in scope for scope in self.scopes):
-            candidate = f"{base}{number}"
+            candidate = f"{base.rstrip('_')}{number}{'_' * member}"
             number += 1
-        self.scopes[-1].add(candidate)
+        self.scopes[0 if member else -1].add(candidate)
         return candidate
 
     def find_constants(self, block: ir.Block) -> None:
@@ -192,18 +258,11 @@ class Emitter:
         """Declares the buffers; those of one name, type and address are one."""
         declared: dict[tuple, str] = {}
         lines = ["// Unified buffer, by hand: (position, byte address, elements)."]
-        for view in block.operations:
-            op = view.operation
-            if op.name != "ascendc.local_tensor":
-                continue
-            buffer = op.results[0]
-            element = STORAGE[element_name(buffer)]
-            length = min(buffer_length(buffer), buffer_bytes(buffer))  # two 4-bit elements a byte
-            key = (op.attributes["name_hint"].value, element, length, op.attributes["offset"].value)
+        for buffer, key in buffers_of(block):
             if key not in declared:
                 declared[key] = self.fresh(f"{key[0]}_local")
                 lines.append(
-                    f"LocalTensor<{element}> {declared[key]}(TPosition::VECCALC, {key[3]}, {self.count(key[2])});"
+                    f"LocalTensor<{key[1]}> {declared[key]}(TPosition::VECCALC, {key[3]}, {self.count(key[2])});"
                 )
             self.values[buffer] = variable(declared[key])
         return _indent(*lines) if declared else []
@@ -232,11 +291,14 @@ class Emitter:
         name = op.name
         if name in ("ascendc.local_tensor", "func.return"):
             return
+        self.current = op
         if COMMENT in op.attributes:
             if self.lines and not self.lines[-1].endswith("{"):
                 self.put("")
-            self.put(f"// {_plain(op.attributes[COMMENT].value)}")
-        if name in CALLS:
+            self.comment(op.attributes[COMMENT].value)
+        if name == "func.call":
+            self.functions.call(op)
+        elif name in CALLS:
             if not name.endswith(("_flag", "_barrier")):
                 self.show_source(op)
             CALLS[name](self, op)
@@ -244,6 +306,9 @@ class Emitter:
             _CONTROL_FLOW[name](self, op)
         else:
             self.scalar(op)
+
+    def comment(self, text: str) -> None:
+        self.put(f"// {_plain(text)}")
 
     def show_source(self, op: ir.Operation) -> None:
         """The line of Python, where it changes."""
@@ -271,7 +336,7 @@ class Emitter:
             emit_error(op, f"'{op.name}' has no text in Ascend C")
             raise PassFailure from None
         name = name_of(result)
-        if len(uses) == 1 and (name is None or uses[0].owner.name == "scf.yield"):
+        if MEMBER not in op.attributes and len(uses) == 1 and (name is None or uses[0].owner.name == "scf.yield"):
             self.values[result] = value
         else:
             self.values[result] = self.declare(ctype(result.type), name or "value", value.text)
@@ -285,8 +350,17 @@ class Emitter:
         return scalars.constant(attribute)
 
     def declare(self, type_: str, name: str, text: str, *, const: bool = True) -> Expr:
+        if self.begins or MEMBER in self.current.attributes:
+            return self.member(type_, name, text)
         fresh = self.fresh(name)
         self.put(f"{'const ' if const else ''}{type_} {fresh} = {text};")
+        return variable(fresh)
+
+    def member(self, type_: str, name: str, text: str) -> Expr:
+        """Declares a variable of the class, and assigns it here."""
+        fresh = self.fresh(name, member=True)
+        self.functions.members.append(f"{type_} {fresh};")
+        self.put(f"{fresh} = {text};")
         return variable(fresh)
 
     def text(self, value: ir.Value) -> str:
@@ -365,21 +439,38 @@ class Emitter:
             *constants, end = [v.operation for v in otherwise.operations]
             for inner in constants:
                 self.values[inner.results[0]] = self.constant(inner.attributes["value"])
-            results = [
-                self.declare(ctype(r.type), name or "value", self.text(v), const=False)
-                for r, name, v in zip(op.results, names, end.operands)
-            ]
+            results = [self.result(r, name, self.text(v)) for r, name, v in zip(op.results, names, end.operands)]
         elif otherwise is not None:
-            for r, name in zip(op.results, names):
-                results.append(variable(self.fresh(name or "value")))
-                self.put(f"{ctype(r.type)} {results[-1].text};")
+            results = [self.result(r, name) for r, name in zip(op.results, names)]
         self.put(f"if ({self.text(op.operands[0])}) {{")
+        for branch in filter(None, (then, otherwise)):
+            self.goes_into(branch.operations[len(branch.operations) - 1], results)
         self.nested(then, lambda end: self.assign(results, [self.values[v] for v in end.operands]))
         if otherwise is not None and not plain_else and (results or len(otherwise.operations) > 1):
             self.put("} else {")
             self.nested(otherwise, lambda end: self.assign(results, [self.values[v] for v in end.operands]))
         self.put("}")
         self.values.update(zip(op.results, results))
+
+
+    def result(self, result: ir.Value, name: str, text: str | None = None) -> Expr:
+        """The variable of a branch's result, with its initial value if it has one."""
+        if result in self.into:
+            if text is not None:
+                self.put(f"{self.into[result].text} = {text};")
+            return self.into[result]
+        if text is not None:
+            return self.declare(ctype(result.type), name or "value", text, const=False)
+        target = variable(self.fresh(name or "value"))
+        self.put(f"{ctype(result.type)} {target.text};")
+        return target
+
+    def goes_into(self, end: ir.Operation, variables: list[Expr]) -> None:
+        """What a branch or a call yields only for the op around it to hand on goes straight to that one's variable."""
+        for value, target in zip(end.operands, variables):
+            owner = value.owner
+            if not isinstance(owner, ir.Block) and owner.name in ("func.call", "scf.if") and len(list(value.uses)) == 1:
+                self.into[value] = target
 
 
 _CONTROL_FLOW = {"scf.for": Emitter.for_, "scf.while": Emitter.while_, "scf.if": Emitter.if_}
@@ -394,6 +485,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
 
 
+_END = "PipeBarrier<PIPE_ALL>();"
 _NEG_INF = "const float negInf = FloatOfBits(static_cast<int32_t>(0xFF800000));"
 _WIDTH = 120
 

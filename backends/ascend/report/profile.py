@@ -16,6 +16,7 @@ from .instructions import INSTRUCTION, MTE2, Rates, split, step_cycles, unknown_
 from .timeline import Segment, simulate
 
 _PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
+_FUNCTION = re.compile(r'extern "C"|\s*__aicore__ inline ')
 _STRETCHES = 3  # rounds in which copies are slowed until all cores together keep to the shared bandwidth
 
 
@@ -249,10 +250,11 @@ def _lines(events: Events, exposed: np.ndarray) -> tuple[Line, ...]:
 
 
 def python_line(source: Sequence[str], number: int) -> str:
-    """The Python line that generated code says it is for: the nearest comment above line `number` that names one."""
+    """The Python line that generated code says it is for: the nearest comment above line `number` in its function
+    that names one."""
     for text in reversed(source[: max(number - 1, 0)]):
         if match := _PYTHON_LINE.match(text):
             return match[1]
-        if text.startswith('extern "C"'):
+        if _FUNCTION.match(text):
             break
     return ""

@@ -120,10 +120,11 @@ def included_files(source: Path, include_dirs: tuple[Path, ...]) -> list[Path]:
 
 
 _PYTHON_LINE = re.compile(r"\s*// (\S+\.py:\d+)\s*$")
+_FUNCTION = re.compile(r'extern "C"|\s*__aicore__ inline ')
 
 
 def python_line(file: str, line: int) -> str:
-    """The last comment `// file.py:line` above a line of a source in its kernel, or "" where there is none."""
+    """The last comment `// file.py:line` above a line of a source in its function, or "" where there is none."""
     try:
         lines = Path(file).read_text(errors="replace").splitlines()[:line]
     except OSError:
@@ -131,7 +132,7 @@ def python_line(file: str, line: int) -> str:
     for text in reversed(lines):
         if match := _PYTHON_LINE.match(text):
             return match[1]
-        if text.startswith('extern "C"'):
+        if _FUNCTION.match(text):
             break
     return ""
 
