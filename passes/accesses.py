@@ -215,5 +215,4 @@ def _copies_if_less(op: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
 
 def is_same(a: ir.Value, b: ir.Value) -> bool:
     """Whether two indices are one value, or one number."""
-    known = constant_index(a)
-    return a == b or known is not None and known == constant_index(b)
+    return a == b or (known := constant_index(a)) is not None and known == constant_index(b)

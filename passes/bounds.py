@@ -7,6 +7,8 @@ at an operation, those of the branches that it is in. A loop can be a fact as we
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mlir import ir
 from mlir.dialects import arith
 
@@ -15,35 +17,53 @@ from jascend.dialect.ascendc import constant_index
 from .accesses import is_same
 
 _SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
-Facts = frozenset[ir.Value | ir.Operation]
+
+
+class Facts(NamedTuple):
+    """Conditions that hold, loops that are in their first iteration, and the pairs of which the conditions say that the first
+    is less."""
+
+    conditions: frozenset[ir.Value] = frozenset()
+    first: frozenset[ir.Operation] = frozenset()
+    less: tuple[tuple[ir.Value, ir.Value], ...] = ()
+
+    def also(self, *conditions: ir.Value) -> Facts:
+        """These facts, where some conditions hold too."""
+        compared = (pair for condition in conditions if (pair := _less(condition)) is not None)
+        return Facts(self.conditions.union(conditions), self.first, (*self.less, *compared))
+
+    def at_first(self, loop: ir.Operation) -> Facts:
+        """These facts, in the first iteration of a loop."""
+        return Facts(self.conditions, self.first | {loop}, self.less)
+
+
+NOTHING = Facts()
 
 
 def least(value: ir.Value) -> int | None:
     """A number that the value is at least; None if none is known."""
-    return _bound(value, frozenset(), False)
+    return _bound(value, NOTHING, False)
 
 
 def most(value: ir.Value) -> int | None:
     """A number that the value is at most; None if none is known."""
-    return _bound(value, frozenset(), True)
+    return _bound(value, NOTHING, True)
 
 
 def is_at_least(value: ir.Value, number: int, at: ir.Operation | None = None) -> bool:
     """Whether value >= number is known; at an operation, where what its branches compared holds."""
-    bound = _bound(value, facts_at(at) if at is not None else frozenset(), False)
+    bound = _bound(value, facts_at(at) if at is not None else NOTHING, False)
     return bound is not None and bound >= number
 
 
 def is_less(a: ir.Value, b: ir.Value) -> bool:
     """Whether a < b is known."""
-    return _is_less(a, b, frozenset())
+    return _is_less(a, b, NOTHING)
 
 
 def _is_less(a: ir.Value, b: ir.Value, facts: Facts) -> bool:
-    for fact in facts:
-        compared = _less(fact) if isinstance(fact, ir.Value) else None
-        if compared is not None and all(map(is_same, compared, (a, b))):
-            return True
+    if any(is_same(less, a) and is_same(more, b) for less, more in facts.less):
+        return True
     low, high = _bound(a, facts, True), _bound(b, facts, False)
     return low is not None and high is not None and low < high
 
@@ -52,9 +72,8 @@ def runs(loop: ir.Operation) -> bool:
     """Whether a loop, `for` or `while`, is known to run at least once."""
     if loop.name == "scf.for":
         return _is_less(loop.operands[0], loop.operands[1], facts_at(loop))
-    *_, condition = [op.operation for op in loop.regions[0].blocks[0].operations]
-    at_first = frozenset({loop})
-    return condition.name == "scf.condition" and all(_holds(fact, at_first) for fact in conjuncts(condition.operands[0]))
+    condition, facts = _last(loop.regions[0].blocks[0]), NOTHING.at_first(loop)
+    return condition.name == "scf.condition" and all(_holds(fact, facts) for fact in conjuncts(condition.operands[0]))
 
 
 def turns(loop: ir.Operation) -> bool:
@@ -63,7 +82,7 @@ def turns(loop: ir.Operation) -> bool:
         first, last, step = list(loop.operands)[:3]
         return not _reaches(least(first), least(step), most(last))
     before, body = (region.blocks[0] for region in loop.regions)
-    (*_, condition), (*_, end) = ([op.operation for op in block.operations] for block in (before, body))
+    condition, end = _last(before), _last(body)
     for fact in conjuncts(condition.operands[0]) if condition.name == "scf.condition" else ():
         compared = _less(fact)
         if compared is None or compared[0].owner != before:
@@ -80,7 +99,7 @@ def _reaches(first: int | None, step: int | None, last: int | None) -> bool:
 
 def is_refuted(condition: ir.Value, facts: Facts) -> bool:
     """Whether facts rule out that a condition, or one of those that it is the conjunction of, holds."""
-    false = [value for fact in facts if isinstance(fact, ir.Value) for value in falsehoods(fact)]
+    false = [value for fact in facts.conditions for value in falsehoods(fact)]
     return any(part in false or _is_less_refuted(part, facts) for part in conjuncts(condition))
 
 
@@ -94,44 +113,49 @@ def _is_less_refuted(condition: ir.Value, facts: Facts) -> bool:
 
 def facts_at(op: ir.Operation) -> Facts:
     """The conditions of the branches around an operation."""
-    facts, block = set(), op.block
+    facts, block = [], op.block
     while (owner := block.owner.operation).name != "func.func":
         if owner.name == "scf.if" and block == owner.regions[0].blocks[0]:
-            facts.update(conjuncts(owner.operands[0]))
+            facts += conjuncts(owner.operands[0])
         block = owner.block
-    return frozenset(facts)
+    return NOTHING.also(*facts)
+
+
+def _last(block: ir.Block) -> ir.Operation:
+    return block.operations[-1].operation
 
 
 def _bound(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     number = constant_index(value)
     if number is not None:
         return number
-    found = [_asserted(fact, value, upper) for fact in facts if isinstance(fact, ir.Value)]
+    found = [_asserted(pair, value, upper) for pair in facts.less]
     known = [bound for bound in (*found, _computed(value, facts, upper)) if bound is not None]
     return (min if upper else max)(known, default=None)
 
 
 def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     """The bound that follows from what the value is computed from."""
-    if isinstance(value.owner, ir.Block):
-        return _of_argument(value, facts, upper)
     op = value.owner
-    if op.name == "arith.select":
+    if isinstance(op, ir.Block):
+        return _of_argument(value, facts, upper)
+    name = op.name
+    if name == "arith.select":
         return _of_choice(op, facts, upper)
-    if op.name == "ascendc.block_idx":
+    if name == "ascendc.block_idx":
         return None if upper else 0
-    if op.name in ("arith.remsi", "arith.divsi"):
+    if name in ("arith.remsi", "arith.divsi"):
         return _of_division(op, facts, upper)
-    if op.name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
+    if name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
         return None
     a = _bound(op.operands[0], facts, upper)
-    b = _bound(op.operands[1], facts, upper != (op.name == "arith.subi"))
-    if op.name == "arith.minsi" and upper or op.name == "arith.maxsi" and not upper:
+    b = _bound(op.operands[1], facts, upper != (name == "arith.subi"))
+    if name == "arith.minsi" and upper or name == "arith.maxsi" and not upper:
         known = [bound for bound in (a, b) if bound is not None]
         return (min if upper else max)(known, default=None)
     if a is None or b is None:
         return None
-    return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[op.name]
+    return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[name]
 
 
 def _of_division(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
@@ -149,22 +173,22 @@ def _of_division(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
 
 def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     loop = value.owner.owner.operation
-    if loop in facts and value.owner == loop.regions[0].blocks[0]:
+    if loop in facts.first and value.owner == loop.regions[0].blocks[0]:
         first = value.arg_number
         if loop.name == "scf.for":
             first = 0 if value.arg_number == 0 else 2 + value.arg_number
         return _bound(loop.operands[first], facts, upper)
     if loop.name == "scf.for" and value.arg_number == 0:
-        bound = _bound(loop.operands[int(upper)], frozenset(), upper)
+        bound = _bound(loop.operands[int(upper)], NOTHING, upper)
         return bound if bound is None or not upper else bound - 1
     if loop.name != "scf.while" or value.owner != loop.regions[1].blocks[0]:
         return None
     before = loop.regions[0].blocks[0]
-    *_, condition = [op.operation for op in before.operations]
+    condition = _last(before)
     if condition.name != "scf.condition":
         return None
     carried = condition.operands[1 + value.arg_number]
-    found = [_asserted(fact, carried, upper) for fact in conjuncts(condition.operands[0])]
+    found = [_asserted(pair, carried, upper) for pair in NOTHING.also(*conjuncts(condition.operands[0])).less]
     if carried.owner == before and not upper and _only_grows(loop, carried.arg_number, value):
         found.append(least(loop.operands[carried.arg_number]))
     known = [bound for bound in found if bound is not None]
@@ -173,8 +197,7 @@ def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
 
 def _only_grows(loop: ir.Operation, number: int, value: ir.Value) -> bool:
     """Whether what a `while` loop carries on is a value of its body and something that is not negative."""
-    *_, end = [op.operation for op in loop.regions[1].blocks[0].operations]
-    following = end.operands[number].owner
+    following = _last(loop.regions[1].blocks[0]).operands[number].owner
     if isinstance(following, ir.Block) or following.name != "arith.addi" or following.operands[0] != value:
         return False
     added = constant_index(following.operands[1])
@@ -203,17 +226,14 @@ def falsehoods(fact: ir.Value) -> list[ir.Value]:
     return found
 
 
-def _asserted(fact: ir.Value, value: ir.Value, upper: bool) -> int | None:
+def _asserted(less: tuple[ir.Value, ir.Value], value: ir.Value, upper: bool) -> int | None:
     """The bound that a comparison with another value, where it holds, gives."""
-    compared = _less(fact)
-    if compared is None:
-        return None
-    a, b = compared
+    a, b = less
     if upper and a == value:
-        bound = _bound(b, frozenset(), True)
+        bound = _bound(b, NOTHING, True)
         return bound if bound is None else bound - 1
     if not upper and b == value:
-        bound = _bound(a, frozenset(), False)
+        bound = _bound(a, NOTHING, False)
         return bound if bound is None else bound + 1
     return None
 
@@ -231,14 +251,14 @@ def _of_choice(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
     condition, a, b = op.operands
     if _holds(condition, facts):
         return _bound(a, facts, upper)
-    first, second = _bound(a, facts | {condition}, upper), _bound(b, facts, upper)
+    first, second = _bound(a, facts.also(condition), upper), _bound(b, facts, upper)
     if first is None or second is None:
         return None
     return max(first, second) if upper else min(first, second)
 
 
 def _holds(condition: ir.Value, facts: Facts) -> bool:
-    if condition in facts:
+    if condition in facts.conditions:
         return True
     compared = _less(condition)
     return compared is not None and _is_less(*compared, facts)

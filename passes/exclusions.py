@@ -20,7 +20,7 @@ from mlir.dialects import arith
 
 from jascend.dialect.ascendc import constant_index
 
-from .bounds import conjuncts, facts_at, falsehoods, is_refuted
+from .bounds import NOTHING, conjuncts, facts_at, falsehoods, is_refuted
 
 _NE = int(arith.CmpIPredicate.ne)
 _SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
@@ -57,8 +57,8 @@ def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
     blocks = [value.owner for value in branch.computed_from if isinstance(value.owner, ir.Block)]
     loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
-    facts = facts_at(branch.op) if loops else frozenset()
-    return (loop for loop in loops if is_refuted(branch.condition, facts | {loop}))
+    facts = facts_at(branch.op) if loops else NOTHING
+    return (loop for loop in loops if is_refuted(branch.condition, facts.at_first(loop)))
 
 
 def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir.Operation]]:
@@ -75,7 +75,7 @@ def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir
                 if isinstance(decided.owner, ir.Block):
                     continue
                 for earlier in deciding.get(decided, ()):
-                    if earlier.high <= later.low and is_refuted(earlier.condition, frozenset({fact})):
+                    if earlier.high <= later.low and is_refuted(earlier.condition, NOTHING.also(fact)):
                         yield later, earlier, decided.owner
 
 
