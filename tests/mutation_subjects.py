@@ -65,6 +65,7 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
         "flat and high": lambda: rng.normal(5, 0.01, shape),
         "ties": lambda: rng.integers(-40, 40, shape) / 4,
         "same": lambda: np.ones(shape),
+        "none": lambda: np.where(np.arange(rows)[:, None] == 0, -np.inf, rng.normal(0, 4, shape)),  # in the first row
         "few": lambda: np.where(rng.random(shape) < 0.002, 5, rng.normal(0, 1, shape)),
         # What only the first chunk has: NaN, or copies of a value.
         "early nan": lambda: np.where(np.isin(np.arange(vocabulary), (7, 3000)), np.nan, rng.normal(0, 4, shape)),
@@ -149,7 +150,7 @@ def top_p(logits, p):
 FILTER_CALLS = [
     ("ties", [0.9, 0.5], [500, 0]), ("normal", [0.9, 0.5], [50, 0]), ("flat", [0.99, 1.0], [9000, 0]),
     ("flat", [0.3, 0.9], [0, 12000]), ("same", [0.5, 0.1], [3, 0]), ("special", [0.5, 0.9], [0, 100]),
-    ("normal", [0.0, 1.5], [1, 8000]), ("few", [0.1, 0.05], [0, 20]),
+    ("normal", [0.0, 1.5], [1, 8000]), ("few", [0.1, 0.05], [0, 20]), ("none", [0.9, 0.5], [0, 100]),
 ]  # fmt: skip
 
 
