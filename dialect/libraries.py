@@ -117,7 +117,7 @@ def _product(name: str, a: Shaped, b: Shaped) -> Shaped:
 
 def _grouped_matmul(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     x, weight, sizes = operands
-    name = "aclnnGroupedMatmulV4"
+    name = "aclnnGroupedMatmulV5"
     ranks = tuple(len(operand.shape) for operand in operands)
     _check(ranks == (2, 3, 1), f"{name} takes [M, K], [G, K, N] and [G], got {_show(operands)}")
     _check(same_size(x.shape[1], weight.shape[1]), f"{name} takes matrices that fit each other, got {_show(operands)}")
@@ -288,11 +288,11 @@ LIBRARY: dict[str, LibraryOperator] = {
             _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, widens=True, matrices=(0, 1),
         ),
         LibraryOperator(
-            "aclnnGroupedMatmulV4", "Of rows in groups, each group times a matrix of its own; 0 behind the last group.",
-            "aclnn_grouped_matmul_v4.h", f"{_PAGES}/aclnnGroupedMatmulV4.md", 3, _grouped_matmul,
+            "aclnnGroupedMatmulV5", "Of rows in groups, each group times a matrix of its own; 0 behind the last group.",
+            "aclnn_grouped_matmul_v5.h", f"{_PAGES}/aclnnGroupedMatmulV5.md", 3, _grouped_matmul,
             ("[x0]", "[x1]", *["nullptr"] * 6, "x2", *["nullptr"] * 3,
              "3", "0", "1", "0",  # one tensor comes out; groups of rows; the list has sizes; no activation
-             "[out]", "nullptr", "nullptr"),
+             "nullptr", "[out]", "nullptr", "nullptr"),  # no sizes are expected
             flops=_multiply_adds, matrices=(1,), index=2, zeroed=True,
         ),
         LibraryOperator(

@@ -112,11 +112,12 @@ def _ragged_dot(x, weight, sizes, *, ragged_dot_dimension_numbers, preferred_ele
     if group_offset is not None:
         raise NoLibraryOperator("a ragged product with group_offset")
     if x.dtype != weight.dtype:
-        raise NoLibraryOperator(f"a ragged product of {x.dtype} and {weight.dtype}; aclnnGroupedMatmulV4 takes one dtype")
-    out = call("aclnnGroupedMatmulV4", x, weight, sizes)
+        raise NoLibraryOperator(f"a ragged product of {x.dtype} and {weight.dtype}; aclnnGroupedMatmulV5 takes one dtype")
+    out = call("aclnnGroupedMatmulV5", x, weight, sizes)
     dtype = jnp.dtype(preferred_element_type or jnp.result_type(x, weight))
     if out.dtype != dtype:
-        raise NoLibraryOperator(f"a ragged product of {x.dtype} as {dtype}; aclnnGroupedMatmulV4 gives {out.dtype}")
+        raise NoLibraryOperator(f"a ragged product of {x.dtype} as {dtype}; aclnnGroupedMatmulV5 gives {out.dtype}, once "
+                                "rounded: leave out preferred_element_type, or widen the operands")  # fmt: skip
     return out
 
 
@@ -294,7 +295,7 @@ def _added_on_the_host(x, index, source, dims):
 
 
 _ON_THE_HOST: dict[str, Callable] = {
-    "aclnnGroupedMatmulV4": _grouped_on_the_host,
+    "aclnnGroupedMatmulV5": _grouped_on_the_host,
     "aclnnIndexSelect": lambda x, index, dims: jnp.take(x, index, axis=dims[0], mode="clip"),
     "aclnnArgMax": lambda x, dims: jnp.argmax(x, axis=dims[0]).astype(jnp.int32),
     "aclnnArgMin": lambda x, dims: jnp.argmin(x, axis=dims[0]).astype(jnp.int32),

@@ -132,7 +132,7 @@ LIST = Shaped((5,), "int32")
 CALLS = {
     "aclnnMatmul": ([WIDE, Shaped((8, 3), "float32")], ()),
     "aclnnBatchMatMul": ([Shaped((2, 4, 8), "bfloat16"), Shaped((2, 8, 3), "bfloat16")], ()),
-    "aclnnGroupedMatmulV4": ([WIDE, Shaped((5, 8, 3), "float32"), LIST], ()),
+    "aclnnGroupedMatmulV5": ([WIDE, Shaped((5, 8, 3), "float32"), LIST], ()),
     "aclnnIndexSelect": ([WIDE, LIST], (1,)),
     "aclnnIndexCopy": ([WIDE, LIST, Shaped((4, 5), "float32")], (1,)),
     "aclnnScatterAdd": ([WIDE, Shaped((4, 5), "int32"), Shaped((4, 5), "float32")], (1,)),

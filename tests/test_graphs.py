@@ -50,11 +50,11 @@ CALLS = {
     ),
     "groups_transposed": (
         lambda x, w, n: jax.lax.ragged_dot(x, w.swapaxes(1, 2), n), [shape(9, 8), shape(3, 4, 8), shape(3, dtype=INT)],
-        ["aclnnGroupedMatmulV4"],
+        ["aclnnGroupedMatmulV5"],
     ),
     "groups_of_bytes": (
         lambda x, w, n: jax.lax.ragged_dot(x, w, n, preferred_element_type=INT),
-        [shape(9, 8, dtype=jnp.int8), shape(3, 8, 4, dtype=jnp.int8), shape(3, dtype=INT)], ["aclnnGroupedMatmulV4"],
+        [shape(9, 8, dtype=jnp.int8), shape(3, 8, 4, dtype=jnp.int8), shape(3, dtype=INT)], ["aclnnGroupedMatmulV5"],
     ),
     "rows": (lambda x, i: x[i], [shape(7, 8, dtype=BF16), shape(2, 3, dtype=INT)], ["aclnnIndexSelect"]),
     "columns": (lambda x, i: jnp.take(x, i, axis=1, mode="clip"), [shape(4, 5), shape(6, dtype=INT)], ["aclnnIndexSelect"]),
@@ -200,7 +200,7 @@ def test_a_layer_of_experts():
     x, weights = moe.arguments(20, 64, 64, 64)
     (tokens,) = jax.export.symbolic_shape("tokens")
     program = ja.compile(moe.moe_layer, jax.ShapeDtypeStruct((tokens, 64), x.dtype), weights)
-    assert [call.callee for call in program.library_calls].count("aclnnGroupedMatmulV4") == 3
+    assert [call.callee for call in program.library_calls].count("aclnnGroupedMatmulV5") == 3
     for count in (4, 20):
         (actual,) = on_tiles(program, x[:count], weights)
         expected = np.asarray(jax.jit(moe.moe_layer)(x[:count], weights), np.float32)

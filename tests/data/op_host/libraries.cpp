@@ -3,7 +3,7 @@
 
 #include "aclnnop/aclnn_cast.h"
 #include "aclnnop/aclnn_cumprod.h"
-#include "aclnnop/aclnn_grouped_matmul_v4.h"
+#include "aclnnop/aclnn_grouped_matmul_v5.h"
 #include "aclnnop/aclnn_index_select.h"
 #include "aclnnop/aclnn_matmul.h"
 #include "aclnnop/aclnn_permute.h"
@@ -151,18 +151,18 @@ aclnnStatus aclnnCast(void *workspace, uint64_t size, aclOpExecutor *executor, a
     return Started(workspace, size, executor, stream);
 }
 
-aclnnStatus aclnnGroupedMatmulV4GetWorkspaceSize(
+aclnnStatus aclnnGroupedMatmulV5GetWorkspaceSize(
     const aclTensorList *x, const aclTensorList *weight, const aclTensorList *bias, const aclTensorList *scale,
     const aclTensorList *offset, const aclTensorList *antiquantScale, const aclTensorList *antiquantOffset,
     const aclTensorList *perTokenScale, const aclTensor *groupList, const aclTensorList *activationInput,
     const aclTensorList *activationQuantScale, const aclTensorList *activationQuantOffset, int64_t splitItem,
-    int64_t groupType, int64_t groupListType, int64_t actType, aclTensorList *out, aclTensorList *activationFeatureOut,
-    aclTensorList *dynQuantScaleOut, uint64_t *workspaceSize, aclOpExecutor **executor)
+    int64_t groupType, int64_t groupListType, int64_t actType, aclIntArray *tuningConfig, aclTensorList *out,
+    aclTensorList *activationFeatureOut, aclTensorList *dynQuantScaleOut, uint64_t *workspaceSize, aclOpExecutor **executor)
 {
     const aclTensorList *const absent[] = {bias, scale, offset, antiquantScale, antiquantOffset, perTokenScale,
         activationInput, activationQuantScale, activationQuantOffset, activationFeatureOut, dynQuantScaleOut};
     for (const aclTensorList *list : absent) {
-        if (list != nullptr) {
+        if (list != nullptr || tuningConfig != nullptr) {
             return kInvalid;
         }
     }
@@ -185,7 +185,7 @@ aclnnStatus aclnnGroupedMatmulV4GetWorkspaceSize(
     };
     return Prepared(work, workspaceSize, executor);
 }
-aclnnStatus aclnnGroupedMatmulV4(void *workspace, uint64_t size, aclOpExecutor *executor, aclrtStream stream)
+aclnnStatus aclnnGroupedMatmulV5(void *workspace, uint64_t size, aclOpExecutor *executor, aclrtStream stream)
 {
     return Started(workspace, size, executor, stream);
 }
