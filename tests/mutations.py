@@ -163,8 +163,9 @@ class _Instrument:
         self.mutants: list[Mutant] = []
         text = "\n".join(lines)
         self.constants = {name: int(n) for name, n in re.findall(r"constexpr uint32_t (\w+) = (\d+);", text)}
-        declared = re.findall(r"LocalTensor<\w+> (\w+)[({]TPosition::VECCALC, \d+, (\w+)[)}];", text)
-        self.lengths = {name: self.number(length) for name, length in declared}
+        self.functions = _functions(lines)
+        pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)[({]TPosition::VECCALC, )(\d+)(, (\w+)[)}];)")
+        self.declared = {i: match for i, line in enumerate(lines) if (match := pattern.fullmatch(line))}
         self.flags()
         for i, line in enumerate(lines):
             text = line.strip()
@@ -210,7 +211,7 @@ class _Instrument:
 
     def flags(self) -> None:
         """A set with its wait, each alone where a function has only one of them."""
-        for part in _functions(self.source):
+        for part in self.functions:
             self.flags_of(part)
 
     def flags_of(self, part: range) -> None:
@@ -246,24 +247,28 @@ class _Instrument:
         for i in events.keys() - taken:
             self.without("flag", i)
 
+    def visible(self, part: range) -> dict[str, int]:
+        """The buffers of a function, of the class and its own, by the lines that declare them."""
+        members = {match[2]: i for i, match in self.declared.items() if not any(i in other for other in self.functions)}
+        return members | {match[2]: i for i, match in self.declared.items() if i in part}
+
     def buffers(self) -> None:
-        pattern = re.compile(r"(\s*LocalTensor<\w+> (\w+)[({]TPosition::VECCALC, )(\d+)(, (\w+)[)}];)")
-        found = [(i, match) for i, line in enumerate(self.source) if (match := pattern.fullmatch(line))]
-        across: dict[str, list[str]] = {match[2]: [] for _, match in found}
-        for part in _functions(self.source):
-            for name, others in _lives_across(self.source[part.start : part.stop], list(across)).items():
-                across[name] += others
-        addresses = {match[2]: match[3] for _, match in found}
-        for i, match in found:
+        found = self.declared
+        across: dict[int, list[int]] = {i: [] for i in found}
+        for part in self.functions:
+            declared = self.visible(part)
+            for name, others in _lives_across(self.source[part.start : part.stop], list(declared)).items():
+                across[declared[name]] += [declared[other] for other in others]
+        for i, match in found.items():
             address = match[3]
             # What a reduction to one element a repeat writes may start at any element: such buffers are short.
             if not match[5].isdigit() or int(match[5]) >= 8:
                 misaligned = self.add("address", f"{match[2]} 4 bytes on")
                 address = f"{address} + ({misaligned} ? 4 : 0)"
-            other = next((name for name in across[match[2]] if addresses[name] != match[3]), None)
+            other = next((found[j] for j in across[i] if found[j][3] != match[3]), None)
             if other is not None:
-                overlapping = self.add("overlap", f"{match[2]} where {other} is")
-                address = f"({overlapping} ? {addresses[other]} : {address})"
+                overlapping = self.add("overlap", f"{match[2]} where {other[2]} is")
+                address = f"({overlapping} ? {other[3]} : {address})"
             self.lines[i] = f"{match[1]}static_cast<uint32_t>({address}){match[4]}"
 
     def copies(self) -> None:
@@ -291,8 +296,9 @@ class _Instrument:
             fewer = self.add("count", f"line {line + 1}, {statement}: one element fewer")
             arguments[2] += f" - ({fewer} ? 1 : 0)"
         # Half of a doubled buffer: up to its end the next copy overwrites what is too much.
-        target = re.match(r"\w+", arguments[0])[0]
-        length = self.lengths.get(target)
+        part = next(part for part in self.functions if line in part)
+        declared = self.visible(part).get(re.match(r"\w+", arguments[0])[0])
+        length = None if declared is None else self.number(self.declared[declared][5])
         surplus = block if count is None or length is None else max(length - count, 0) + block
         more = self.add("length", f"line {line + 1}, {statement}: {surplus} elements more")
         arguments[2] += f" + ({more} ? {surplus} : 0)"
