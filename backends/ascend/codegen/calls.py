@@ -126,7 +126,9 @@ def workspace(out: Emitter, op: ir.Operation) -> None:
     name = out.fresh(f"{op.opview.name_hint}_gm", member=out.begins)
     out.values[memory] = variable(name)
     offset = out.values[op.opview.offset]
-    place = "GetUserWorkspace(workspace)" + ("" if offset.text == "0" else f" + {offset.inside(ADDITIVE)}")
+    kept = out.functions is not None and not out.begins
+    start = out.functions.kept_workspace() if kept else "workspace"
+    place = f"GetUserWorkspace({start})" + ("" if offset.text == "0" else f" + {offset.inside(ADDITIVE)}")
     if out.begins:
         out.functions.members.append(f"GlobalTensor<{element}> {name};")
     else:

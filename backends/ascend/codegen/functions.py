@@ -24,6 +24,8 @@ from .scalars import Expr, ctype, variable
 if TYPE_CHECKING:
     from .kernel import Emitter
 
+KEPT_WORKSPACE = "workspaceStart"
+
 BufferKey = tuple[str, str, int, int]  # name, element, elements, address
 
 
@@ -60,6 +62,14 @@ class Functions:
         places = Counter(key for block in blocks for key in {key for _, key in buffers_of(block)})
         self.shared = {key for key, number in places.items() if number > 1}
         self.buffers: dict[BufferKey, str] = {}
+        self.keeps_workspace = False
+
+    def kept_workspace(self) -> str:
+        """The workspace, for what begins in it later than the kernel does."""
+        if not self.keeps_workspace:
+            self.keeps_workspace = True
+            self.members.append(f"GM_ADDR {KEPT_WORKSPACE}{{}};")
+        return KEPT_WORKSPACE
 
     def declare_buffers(self, block: ir.Block, all_members: bool = False) -> None:
         """Buffers of the kernel itself, and those that several functions use, are members; of the others, each function
@@ -180,6 +190,8 @@ def class_of(
         out.depth -= 1
         out.put("}")
         texts.append(out.taken())
+    if functions.keeps_workspace:
+        texts[0].insert(-1, f"        {KEPT_WORKSPACE} = workspace;")
     members = [f"const {struct} &tilingData;", *functions.members]
     out.put(f"__aicore__ inline explicit {name}(const {struct} &tilingData)")
     texts = [[*out.taken(), "        : tilingData(tilingData) {}"], *texts]

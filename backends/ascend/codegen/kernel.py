@@ -91,7 +91,7 @@ _RESERVED = frozenset(
     "export extern false float for friend goto half if inline int int32_t int64_t long mutable namespace new operator "
     "private protected public register return short signed sizeof static struct switch template this throw true try "
     "typedef typename uint16_t uint32_t uint64_t uint8_t union unsigned using virtual void volatile while workspace tiling "
-    "tilingData negInf".split()
+    "tilingData negInf workspaceStart".split()
 )
 
 
