@@ -43,8 +43,8 @@ def _nameless(location: ir.Location) -> ir.Location:
 
 
 class Stage(str):
-    """The comment of a stage, with the name of its function where it gets one: `Stage("FindKth", "The k-th largest.")`. The
-    two branches of a decision have a name each."""
+    """The comment of a stage, with the name of its function where it gets one: `Stage("FindKth", "The k-th largest.")`.
+    The two branches of a decision have a name each."""
 
     names: tuple[str, ...]
 
@@ -221,8 +221,8 @@ class Builder:
 
     @contextmanager
     def stage(self, about: str) -> Iterator[None]:
-        """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it; a `Stage` is
-        a function, if the kernel and it are long."""
+        """What is made inside, at the end of a block, is a stage of the emitted text, with this comment before it; a
+        `Stage` is a function, if the kernel and it are long."""
         with self._made() as made:
             yield
         if made and COMMENT not in made[0].attributes:
@@ -232,8 +232,8 @@ class Builder:
 
     @contextmanager
     def part(self, stage: Stage) -> Iterator[None]:
-        """What is made inside, at the end of a block, is what lowerings say again and again: a function of its own, if the
-        kernel is long and has it more than once."""
+        """What is made inside, at the end of a block, is what lowerings say again and again: a function of its own, if
+        the kernel is long and has it more than once."""
         with self._made() as made:
             yield
         if made:
@@ -253,8 +253,8 @@ class Builder:
         about: str | None = None,
         runs: bool = False,
     ) -> list[ir.Value]:
-        """`scf.for` with named loop-carried values; `body(i, *values)` returns what it yields. `runs` if that is known to
-        happen at least once."""
+        """`scf.for` with named loop-carried values; `body(i, *values)` returns what it yields. `runs` if that is known
+        to happen at least once."""
         loop = scf.ForOp(first, last, step, [value for _, value in carried], loc=self.loc())
         _name_arguments(loop.body, [induction, *(name for name, _ in carried)], self.location)
         if about is not None:

@@ -9,8 +9,8 @@ What is chosen when (docs/kernels.md has the figures):
 - *Any other row*: a search for the thresholds over the row (`filter_search.py`), by one core.
 
 The result of a row does not depend on the choice of the split: sums run over the merged list, which has all that top-k
-kept and nothing else, or over the row; which of the two follows from the row and its k. Ties of the k-th value beyond the
-list's length make the search decide.
+kept and nothing else, or over the row; which of the two follows from the row and its k. Ties of the k-th value beyond
+the list's length make the search decide.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ class Filter:
         is_in_front = self.part_start is not None and start == self.t.zero and end == self.part_start
         whole = is_in_front and self.plan.part % chunk == 0
         return RowChunks(
-            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp, resident=resident,
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp,
+            resident=resident,
             whole=whole,
         )  # fmt: skip
 
@@ -243,7 +244,9 @@ class Filter:
 
         return b.if_(
             self.is_small(k), ["cut", "removed"], in_list, search, types=[b.f32_type] * 2,
-            about=Stage("DecideByList", "A small k: the largest elements of the row. Any other: thresholds of the whole row.", "DecideBySearch"),
+            about=Stage(
+                "DecideByList", "A small k: the largest elements of the row. Any other: thresholds of the whole row.", "DecideBySearch"
+            ),
         )  # fmt: skip
 
     def split_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
@@ -276,7 +279,8 @@ class Filter:
         self.b.if_(active, [], write_part)
 
     def split_decision(self, part: RowChunks, k, p, turn: ir.Value) -> Sequence[ir.Value]:
-        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it."""
+        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front
+        of it."""
         b, search = self.b, self.searcher
         if k is None:
             self.announce(part)
@@ -286,7 +290,8 @@ class Filter:
         sample, kth = self.split_top_k(part, k, small, give)
         otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
         decided = b.if_(
-            small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise, types=[b.f32_type] * 2,
+            small, ["cut", "removed"], lambda: self.decide(k, p, self.exchange.take(turn)), otherwise,
+            types=[b.f32_type] * 2,
             about=Stage("JoinPartLists", "The largest elements of the row, from all parts."),
         )  # fmt: skip
         if p is None:
@@ -294,12 +299,13 @@ class Filter:
         return b.if_(
             self.any_searches(turn), ["cut", "removed"],
             lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
-            types=[b.f32_type] * 2, about=Stage("SearchRow", "All cores go along where a row of this round is searched."),
+            types=[b.f32_type] * 2,
+            about=Stage("SearchRow", "All cores go along where a row of this round is searched."),
         )  # fmt: skip
 
     def split_top_k(self, part: RowChunks, k, small: ir.Value, give: Callable[[], None]):
-        """What this core finds of its part, up to the meeting: for a small k it `give`s what it lists, with facts of which none
-        is above 0. Returns the sample, and what finds the k-th largest element of a row that is searched."""
+        """What this core finds of its part, up to the meeting: for a small k it `give`s what it lists, with facts of
+        which none is above 0. Returns the sample, and what finds the k-th largest element of a row that is searched."""
         b, search, ends = self.b, self.searcher, STRETCH[:-GIVEN]
 
         def largest():
@@ -313,7 +319,9 @@ class Filter:
 
         *found, sample = b.if_(
             small, [*ends, "sample"], largest, between, types=[*search.typed(ends), tile_type(SAMPLE, b.f32_type)],
-            about=Stage("ListOfPart", "A small k: the largest elements of this part, for all cores of the group.", "SampleRow"),
+            about=Stage(
+                "ListOfPart", "A small k: the largest elements of this part, for all cores of the group.", "SampleRow"
+            ),
         )  # fmt: skip
         self.meet()
         return sample, lambda: search.kth(self.stretch, k, [*found, *search.nothing(STRETCH[-GIVEN:])])
@@ -341,7 +349,9 @@ class Filter:
         floor = floor[0] if kth else None
         self.meet()
         between = lambda: search.top_p(part, self.stretch, sample, floor, p, reference)[:-GIVEN]
-        found = where(NUCLEUS[:-GIVEN], between, about=Stage("ListNucleus", "The mass of the row, and where its nucleus can end."))
+        found = where(
+            NUCLEUS[:-GIVEN], between, about=Stage("ListNucleus", "The mass of the row, and where its nucleus can end.")
+        )
         self.meet()
         found = [*found, *search.nothing(NUCLEUS[-GIVEN:])]
         about = Stage("FindCut", "Where the nucleus ends, by the lists of all parts.")
@@ -369,8 +379,8 @@ class Filter:
     # -- decisions in a list ------------------------------------------------------------------------------------
 
     def decide(self, k: ir.Value, p: ir.Value | None, lists: OwnList | PartLists) -> list[ir.Value]:
-        """The smallest value that stays, by the lists; and how many of the elements equal to it go that are in this core's
-        part, or in front of it (f32)."""
+        """The smallest value that stays, by the lists; and how many of the elements equal to it go that are in this
+        core's part, or in front of it (f32)."""
         b = self.b
         position = b.op(arith.index_cast, b.index_type, b.op(arith.subi, k, b.i32(1)), name="k_minus_one")
         values, _ = self.t.unpacked(lists.merged())
@@ -467,8 +477,8 @@ class Filter:
         return [left]
 
     def without_ties(self, chunk: Chunk, cut: ir.Value, ties_left: ir.Value) -> list[ir.Value]:
-        """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many those are that
-        equal it (f32)."""
+        """Which elements of a chunk stay if the first `ties_left` elements equal to `cut` go; and how many those are
+        that equal it (f32)."""
         t, b, x = self.t, self.b, chunk.x
         equal = t.compare("OEQ", x, cut, "equal")
         _, number = t.compress(x if chunk.raw is None else chunk.raw, equal, "equal_values")

@@ -1,16 +1,16 @@
-"""`ascend.apply_top_k_top_p_with_sorted` on tiles: what stays is the end of the sorted row, put back in vocabulary order.
+"""`ascend.apply_top_k_top_p_with_sorted` on tiles: what stays is the end of the sorted row, put back in order.
 
-1. *Where the end begins.* Top-k: the k-th element from the end, and the copies of it in front of it. Top-p: weights of what
-   top-k keeps, summed in units of 1024 places of the sorted row; running sums over the units, then within the one that
-   they exceed the target in.
+1. *Where the end begins.* Top-k: the k-th element from the end, and the copies of it in front of it. Top-p: weights of
+   what top-k keeps, summed in units of 1024 places of the sorted row; running sums over the units, then within the one
+   that they exceed the target in.
 2. *Vocabulary order*, for a stretch of the result at a time, without a scatter of single elements:
    - *A short end* stays in the unified buffer; the few of its elements that belong to the stretch are set one by one.
    - *Any other*: one pass over the row packs the elements that belong to the stretch, with their positions, into a list
-     in global memory. They are as many as the stretch has positions, for the positions of a row are a permutation; a sort
-     by position puts them in order.
+     in global memory. They are as many as the stretch has positions, for the positions of a row are a permutation; a
+     sort by position puts them in order.
 
-The stretches are dealt out to the cores that share a row; each finds the end by itself, so they need not meet, and the bits of
-a result do not depend on how many they are. What it takes follows from the row and its k and p alone.
+The stretches are dealt out to the cores that share a row; each finds the end by itself, so they need not meet, and the
+bits of a result do not depend on how many they are. What it takes follows from the row and its k and p alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ from .rows import each_row, length_refusal
 from .site import Candidate, Site
 
 SUMMARY = "Keeps the end of every sorted row that top-k and top-p leave, in vocabulary order; -inf elsewhere."
-CANDIDATES = (Candidate(4096), Candidate(4096, load_ahead=False), Candidate(2048, load_ahead=False), Candidate(1024, load_ahead=False))
+CANDIDATES = (
+    Candidate(4096),
+    Candidate(4096, load_ahead=False),
+    Candidate(2048, load_ahead=False),
+    Candidate(1024, load_ahead=False),
+)
 
 
 _UNIT = 1024  # places of one sum of weights: fixed by the numerics
@@ -79,8 +84,12 @@ class _SortedFilter:
         self.packed_values = t.workspace("packed_values", capacity, b.f32_type, "core")
         self.packed_places = t.workspace("packed_places", capacity, b.f32_type, "core")
         self.own = b.op(arith.muli, core, b.index(capacity), name="own_list")
-        sites = f"stretches of {self.chunk} positions over {self.parts} cores a row" if self.parts > 1 else "one core a row"
-        self.site.remarks.append(f"rows of {self.vocabulary}, {sites}; an end of at most {_SHORT} elements is set one by one")
+        sites = (
+            f"stretches of {self.chunk} positions over {self.parts} cores a row" if self.parts > 1 else "one core a row"
+        )
+        self.site.remarks.append(
+            f"rows of {self.vocabulary}, {sites}; an end of at most {_SHORT} elements is set one by one"
+        )
         each_row(t, share, self.row)
 
     # -- the sorted row -----------------------------------------------------------------------------------------
@@ -133,7 +142,13 @@ class _SortedFilter:
             self.write_long_end(first)
             return []
 
-        b.if_(b.cmpi("sle", kept, b.index(_SHORT)), [], short, long, about=Stage("ScatterShortEnd", "Back in vocabulary order.", "ScatterLongEnd"))
+        b.if_(
+            b.cmpi("sle", kept, b.index(_SHORT)),
+            [],
+            short,
+            long,
+            about=Stage("ScatterShortEnd", "Back in vocabulary order.", "ScatterLongEnd"),
+        )
         return []
 
     def first_of_top_k(self, k: ir.Value) -> ir.Value:
@@ -144,6 +159,7 @@ class _SortedFilter:
         def find():
             place = t.minus(self.length, t.index_of(k), "kth_place")
             kth = self.at(place, "kth")
+
             # Whatever is in front of the k-th and is not less, equals it, or is NaN as it is.
             def go_on(first, going):
                 return b.cmpi("ne", going, t.zero)
@@ -157,9 +173,13 @@ class _SortedFilter:
                 return [t.plus(start, smaller, "first"), going]
 
             carried = [("first", place), ("going", place)]
-            return b.while_(carried, go_on, step_back, about=Stage("KeepCopiesOfKth", "Copies of the k-th in front of it stay."))[:1]
+            return b.while_(
+                carried, go_on, step_back, about=Stage("KeepCopiesOfKth", "Copies of the k-th in front of it stay.")
+            )[:1]
 
-        return b.if_(enabled, ["first"], find, lambda: [t.zero], types=[b.index_type], about=Stage("FindTopK", "Top-k."))[0]
+        return b.if_(
+            enabled, ["first"], find, lambda: [t.zero], types=[b.index_type], about=Stage("FindTopK", "Top-k.")
+        )[0]
 
     def first_of_top_p(self, p: ir.Value, first: ir.Value) -> ir.Value:
         """Where what top-p keeps of the elements from `first` on begins."""
@@ -201,7 +221,9 @@ class _SortedFilter:
 
             def within():
                 column = b.op(arith.muli, unit, b.index(_UNIT), name="column")
-                before = b.op(arith.subf, t.extract(running, unit, "up_to_unit"), t.extract(sums, unit, "of_unit"), name="before")
+                before = b.op(
+                    arith.subf, t.extract(running, unit, "up_to_unit"), t.extract(sums, unit, "of_unit"), name="before"
+                )
                 left = b.op(arith.subf, target, before, name="left")
                 within_unit = t.running_sums(weights(column), "sums_within")
                 place = t.find_first(t.compare("OGT", within_unit, left, "exceeds"), "place")
@@ -209,7 +231,9 @@ class _SortedFilter:
 
             return b.if_(found, ["first"], within, lambda: [last], types=[b.index_type])
 
-        return b.if_(active, ["first"], find, lambda: [first], types=[b.index_type], about=Stage("FindTopP", "Top-p."))[0]
+        return b.if_(active, ["first"], find, lambda: [first], types=[b.index_type], about=Stage("FindTopP", "Top-p."))[
+            0
+        ]
 
     # -- the result ---------------------------------------------------------------------------------------------
 
@@ -232,7 +256,9 @@ class _SortedFilter:
 
         def stretch(start, count):
             begin, end = t.f32_of(start, "begin"), t.f32_of(t.plus(start, count), "end")
-            inside = t.both(t.compare("OGE", places, begin, "is_behind"), t.compare("OLT", places, end, "is_before"), "belongs")
+            inside = t.both(
+                t.compare("OGE", places, begin, "is_behind"), t.compare("OLT", places, end, "is_before"), "belongs"
+            )
             own_values, number = t.compress(values, inside, "own_values")
             own_places, _ = t.compress(places, inside, "own_places")
 
@@ -242,7 +268,15 @@ class _SortedFilter:
                 return [b.select(t.compare("OEQ", ramp, place, "is_place"), value, result, "stretch")]
 
             carried = [("stretch", t.filled(NEG_INF, self.chunk, "stretch"))]
-            (result,) = b.for_(t.zero, number, t.one, carried, put, induction="i", about=Stage("PutElements", "The few elements that stay here."))
+            (result,) = b.for_(
+                t.zero,
+                number,
+                t.one,
+                carried,
+                put,
+                induction="i",
+                about=Stage("PutElements", "The few elements that stay here."),
+            )
             self.store(result, start, count)
 
         self.each_stretch(stretch, "A short end: stretches of the result, from the unified buffer.")
@@ -260,7 +294,9 @@ class _SortedFilter:
                 kept_from = t.f32_of(t.minus(first, column), "kept_from")
                 x = t.where(t.compare("OGE", t.head(self.ramp, chunk), kept_from, "stays"), x, NEG_INF, "kept_values")
                 places = self.places(column, here, chunk)
-                inside = t.both(t.compare("OGE", places, begin, "is_behind"), t.compare("OLT", places, end, "is_before"), "belongs")
+                inside = t.both(
+                    t.compare("OGE", places, begin, "is_behind"), t.compare("OLT", places, end, "is_before"), "belongs"
+                )
                 values, found = t.compress(x, inside, "found_values")
                 positions, _ = t.compress(places, inside, "found_places")
                 fits = t.smaller(found, t.minus(count, number), "found")
@@ -283,7 +319,9 @@ class _SortedFilter:
             _, ordered = t.unpacked(t.sorted(order, bits, "by_position"))
             self.store(b.op(arith.bitcast, tile_type(chunk, b.f32_type), ordered, name="result"), start, count)
 
-        self.each_stretch(stretch, "A long end: stretches of the result, each packed from the whole row and sorted by position.")
+        self.each_stretch(
+            stretch, "A long end: stretches of the result, each packed from the whole row and sorted by position."
+        )
 
     def store(self, result: ir.Value, start: ir.Value, count: ir.Value) -> None:
         t, b = self.t, self.b

@@ -1,9 +1,9 @@
 """Elementwise producers of a kernel's operands, for many rows at a time.
 
-The counterpart of `Producers` for kernels in which a batch of rows lies in one tile: every row, or every one of the equal
-parts that it is divided into, takes `pitch` lanes. A piece is the value of all lanes of the batch. What changes along a row
-only is loaded once and repeated; what changes from row to row only is loaded as one element a row and broadcast; what does
-neither is a splat or one element, broadcast.
+The counterpart of `Producers` for kernels in which a batch of rows lies in one tile: every row, or every one of the
+equal parts that it is divided into, takes `pitch` lanes. A piece is the value of all lanes of the batch. What changes
+along a row only is loaded once and repeated; what changes from row to row only is loaded as one element a row and
+broadcast; what does neither is a splat or one element, broadcast.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class BatchProducers(Producers):
         self.early: ir.Operation | None = None  # loads that do not depend on the row stand before it
 
     def batch(self, value, access: Access, row: ir.Value, rows: ir.Value, most: int, pad: float) -> ir.Value:
-        """The lanes of `rows` rows from `row` on, of `most` that the tile has room for, as float32 or int32. `pad` fills the
-        lanes that no element is loaded to."""
+        """The lanes of `rows` rows from `row` on, of `most` that the tile has room for, as float32 or int32. `pad`
+        fills the lanes that no element is loaded to."""
         self.row, self.rows, self.most = row, rows, most
         return self._compute(value, access, None, None, pad, {})
 
@@ -60,7 +60,8 @@ class BatchProducers(Producers):
         element = ir.ShapedType(argument.type).element_type
         return b.build(
             TILE.classes["LoadRows"], self.buffers[argument.arg_number],
-            self._times(first, self.parts * self.size, f"{name}_offset"), self._times(rows, self.parts, f"{name}_parts"),
+            self._times(first, self.parts * self.size, f"{name}_offset"), self._times(rows, self.parts,
+            f"{name}_parts"),
             results=[tile_type(most * self.tile, element)], row_length=self.size, gm_pitch=self.size, pitch=self.pitch,
             pad=ir.FloatAttr.get(b.f32_type, pad), name=name,
         ).value  # fmt: skip
@@ -89,10 +90,16 @@ class BatchProducers(Producers):
         """Each of the first `count` elements over its share of the lanes."""
         b = self.b
         element = ir.ShapedType(elements.type).element_type
-        start = tensor.extract_slice(tile_type(count, element), elements, [], [], [], [0], [count], [1], loc=b.loc(name))
+        start = tensor.extract_slice(
+            tile_type(count, element), elements, [], [], [], [0], [count], [1], loc=b.loc(name)
+        )
         lanes = self._length(None)
         return b.build(
-            TILE.classes["Broadcast"], start, results=[tile_type(lanes, element)], width=lanes // count, name=f"{name}_rows"
+            TILE.classes["Broadcast"],
+            start,
+            results=[tile_type(lanes, element)],
+            width=lanes // count,
+            name=f"{name}_rows",
         ).value
 
     def _outer(self, value: ir.Value, column) -> ir.Value:

@@ -1,7 +1,7 @@
 """The scalar operations of elementwise work, on tiles: which of them kernels compute, and how.
 
-Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a CPU;
-integers in int32; booleans are masks. Only a last cast makes int8, or what is written of a boolean.
+Floats are computed in float32 whatever their dtype, and rounded to the dtype after every operation, as XLA does on a
+CPU; integers in int32; booleans are masks. Only a last cast makes int8, or what is written of a boolean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _BIT_OPS = {"arith.andi": arith.andi, "arith.ori": arith.ori, "arith.xori": arit
 _SHIFTS = {"arith.shli": arith.shli, "arith.shrsi": arith.shrsi, "arith.shrui": arith.shrui}
 _CASTS = {
     "arith.extf": (_FLOATS, _FLOATS), "arith.truncf": (_FLOATS, _FLOATS), "arith.sitofp": (("i32", "i8"), _FLOATS),
-    "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32", "i8")),
+    "arith.fptosi": (_FLOATS, ("i32", "i8")), "arith.uitofp": (("i1",), _FLOATS), "arith.extui": (("i1",), ("i32",
+    "i8")),
     "arith.extsi": (("i8",), ("i32",)), "arith.trunci": (("i32",), ("i8",)),
 }  # fmt: skip
 _OTHERS = (
@@ -60,7 +61,8 @@ _ALL = frozenset((*_FLOAT_OPS, *FUNCTIONS, *_INT_OPS, *INTEGER_FUNCTIONS, *_BIT_
 # Comparisons of floats that hardware makes as such, and those that are one or the other of two.
 _ORDERS = ("OEQ", "OGT", "OGE", "OLT", "OLE", "UNE", "UGT", "UGE", "ULT", "ULE")
 _BY_TWO = {"ONE": ("OLT", "OGT")}
-# Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which, predicate)
+# Of i32, hardware compares for equality only: a < b where the larger of the two is not a. (swapped, of which,
+# predicate)
 _OF_MASKS = ("eq", "ne")
 _BY_MAXIMUM = {"slt": (0, "ne"), "sge": (0, "eq"), "sgt": (1, "ne"), "sle": (1, "eq")}
 _LEAST = -(1 << 31)
@@ -87,7 +89,9 @@ def refusal(op: ir.Operation) -> str | None:
         return None if results == ["i32"] else f"positions as {results[0]}; kernels compute with int32"
     if op.name in _CASTS:
         sources, targets = _CASTS[op.name]
-        return None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
+        return (
+            None if operands[0] in sources and results[0] in targets else f"a cast from {operands[0]} to {results[0]}"
+        )
     if op.name in _BIT_OPS:
         return None if results[0] in ("i1", "i32") else f"kernels do not compute '{op.name}' of {results[0]}"
     if op.name == "arith.cmpi" and operands[0] == "i1" and _predicate(op) in _OF_MASKS:
@@ -161,7 +165,9 @@ def apply(b: Builder, op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
 
 def byte_of_float(b: Builder, x: ir.Value) -> ir.Value:
     """Whole numbers as int8."""
-    return b.build(TILE.classes["Quantize"], x, results=[tile_type(_lanes(x), ir.IntegerType.get_signless(8))], name="narrow").value
+    return b.build(
+        TILE.classes["Quantize"], x, results=[tile_type(_lanes(x), ir.IntegerType.get_signless(8))], name="narrow"
+    ).value
 
 
 def byte_of_mask(b: Builder, mask: ir.Value) -> ir.Value:
@@ -186,7 +192,9 @@ def one_or_zero(b: Builder, mask: ir.Value, name: str | None) -> ir.Value:
 def float_of_int(b: Builder, x: ir.Value, name: str | None) -> ir.Value:
     """Int32 or int8 as float32."""
     lanes = _lanes(x)
-    if str(ir.ShapedType(x.type).element_type) == "i8":  # there is no cast of 8 bits but to float16, where they are exact
+    if (
+        str(ir.ShapedType(x.type).element_type) == "i8"
+    ):  # there is no cast of 8 bits but to float16, where they are exact
         x = b.op(arith.sitofp, tile_type(lanes, ir.F16Type.get()), x, name=f"{name}_f16")
         return b.op(arith.extf, tile_type(lanes, b.f32_type), x, name=name)
     return b.op(arith.sitofp, tile_type(lanes, b.f32_type), x, name=name)
@@ -234,8 +242,8 @@ def _selected(b: Builder, mask: ir.Value, x: ir.Value, y: ir.Value, name: str) -
 
 
 def _shifted(b: Builder, shift: Callable, x: ir.Value, amount: ir.Value, name: str) -> ir.Value:
-    """Each element by an amount of its own, from 0 to 31, though vector units shift all alike: by the powers of two that the
-    amount is the sum of."""
+    """Each element by an amount of its own, from 0 to 31, though vector units shift all alike: by the powers of two
+    that the amount is the sum of."""
     zeros = b.splat(b.i32(0), _lanes(x))
     for power in _POWERS:
         by = b.splat(b.i32(power), _lanes(x))

@@ -3,7 +3,8 @@
 1. *A bound.* The stretch is folded to G maxima, each over the positions that are equal mod G. At least k elements reach
    the k-th largest of these maxima: each of the k greatest maxima is one.
 2. *Candidates.* One compare and one compress a chunk leave the elements that reach the bound, about
-   `-G ln(1 - k / G)` of them where the large ones lie at random: 56 for k = 50 and G = 256. They gather in a short list.
+   `-G ln(1 - k / G)` of them where the large ones lie at random: 56 for k = 50 and G = 256. They gather in a short
+   list.
 3. *A sorted list* of them holds the k largest.
 
 Where too many reach the bound for the list, the k-th largest is found exactly, by bisection over counts, and the list
@@ -56,8 +57,8 @@ class Largest:
 
 
 class Candidates:
-    """Builds the search of one kernel, in stretches of at most `chunks` chunks. The insertion point at construction is that of
-    the tiles it needs throughout."""
+    """Builds the search of one kernel, in stretches of at most `chunks` chunks. The insertion point at construction is
+    that of the tiles it needs throughout."""
 
     def __init__(self, t: Ops, keys: Keys, chunks: int):
         self.t, self.b, self.keys, self.lanes = t, t.b, keys, _gathered(chunks)
@@ -70,9 +71,13 @@ class Candidates:
         t, b = self.t, self.b
         last = b.op(arith.subi, k, b.index(1), name="k_minus_one")
         bound = bound_of(t, chunks, last, MAXIMA)
-        gathered, used = self._collect(chunks, "UGE", bound, self._empty(), b.index(0), Stage("ListReaching", "The elements that reach the bound."))
+        gathered, used = self._collect(
+            chunks, "UGE", bound, self._empty(), b.index(0), Stage("ListReaching", "The elements that reach the bound.")
+        )
         overflows = b.cmpi("sge", used, b.index(_FULL), "too_many")
-        about = Stage("ListExactly", "Too many for the list: the k-th largest exactly, those above it, and copies of it.")
+        about = Stage(
+            "ListExactly", "Too many for the list: the k-th largest exactly, those above it, and copies of it."
+        )
         gathered, beyond = b.if_(
             overflows, ["candidates", "beyond"], lambda: self._exactly(chunks, k), lambda: [gathered, b.f32(0.0)],
             types=[gathered.type, b.f32_type], about=about,
@@ -82,11 +87,13 @@ class Candidates:
     # -- the list of candidates ---------------------------------------------------------------------------------
 
     def _empty(self) -> ir.Value:
-        return self.t.filled(NEG_INF, self.lanes + _HEAD)  # what a chunk adds at the end of a full list is not part of it
+        return self.t.filled(
+            NEG_INF, self.lanes + _HEAD
+        )  # what a chunk adds at the end of a full list is not part of it
 
     def _collect(self, chunks: RowChunks, predicate: str, bound, gathered, used, about: str) -> list[ir.Value]:
-        """Appends the elements of the stretch that compare so with the bound; how many lanes are then in use, `_FULL` or
-        more if some did not fit."""
+        """Appends the elements of the stretch that compare so with the bound; how many lanes are then in use, `_FULL`
+        or more if some did not fit."""
         t, b = self.t, self.b
 
         def body(chunk: Chunk, gathered, used):
@@ -117,7 +124,9 @@ class Candidates:
         """The list of what is above the k-th largest, then of copies of it; and how many copies did not fit."""
         t, b = self.t, self.b
         kth = kth_largest(t, self.keys, chunks, t.f32_of(k, "wanted"), self.ones)
-        gathered, used = self._collect(chunks, "UGT", kth, self._empty(), b.index(0), Stage("ListAboveKth", "The elements above the k-th."))
+        gathered, used = self._collect(
+            chunks, "UGT", kth, self._empty(), b.index(0), Stage("ListAboveKth", "The elements above the k-th.")
+        )
         gathered, _ = self._collect(chunks, "OEQ", kth, gathered, used, Stage("ListCopiesOfKth", "Copies of the k-th."))
         listed = t.count(t.compare("UGE", slice_of(b, gathered, 0, self.lanes), kth, "listed"), "listed", self.ones)
         return [gathered, b.op(arith.subf, count_of(t, chunks, "UGE", kth, self.ones), listed, name="beyond")]
@@ -140,7 +149,8 @@ class Candidates:
         return Largest(slice_of(b, pairs, 0, 2 * LISTED, "largest"), kth, missing, nans)
 
 
-# -- what the search of the sampler has too -------------------------------------------------------------------------------
+# -- what the search of the sampler has too
+# -------------------------------------------------------------------------------
 
 
 def bound_of(t: Ops, chunks: RowChunks, last: ir.Value, maxima: int) -> ir.Value:
@@ -181,7 +191,9 @@ def kth_largest(t: Ops, keys: Keys, chunks: RowChunks, wanted: ir.Value, ones: i
 
     above_all = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
     names = ("low_key", "high_key")
-    low, _ = keys.bisect(keys.constant(NEG_INF), above_all, enough, names, Stage("FindKth", "The k-th largest, by its key."), apart=True)
+    low, _ = keys.bisect(
+        keys.constant(NEG_INF), above_all, enough, names, Stage("FindKth", "The k-th largest, by its key."), apart=True
+    )
     return keys.value(low, "kth")
 
 

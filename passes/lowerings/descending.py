@@ -1,9 +1,10 @@
 """A row in descending order, equal elements by position, batch after batch, without a sort of the row.
 
-A batch has the elements from one value down to another: collected in one pass over the row (`leading.Collector`), sorted in
-the unified buffer. Where the values to cut at lie is told by a sorted sample of the row, so a batch has about as many
-elements as it is meant to have. If they are too many after all, it is halved until they fit. Many copies of one value
-need no sort: they come chunk by chunk, as they are; so does NaN, which ranks above all numbers and compares with none.
+A batch has the elements from one value down to another: collected in one pass over the row (`leading.Collector`),
+sorted in the unified buffer. Where the values to cut at lie is told by a sorted sample of the row, so a batch has about
+as many elements as it is meant to have. If they are too many after all, it is halved until they fit. Many copies of one
+value need no sort: they come chunk by chunk, as they are; so does NaN, which ranks above all numbers and compares with
+none.
 
 So what the first few batches do not hold costs nothing, and no part of the row goes through global memory.
 """
@@ -59,8 +60,8 @@ FIRST = Batches(length=3072, meant=2100, ordered=(1536, 2048, 3072), band=1536, 
 
 
 class Descending:
-    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp at least as long as a batch, `lane` an int16 ramp of the
-    longest chunk's length."""
+    """Builds the batches of one kernel's rows. `ramp` is a float32 ramp at least as long as a batch, `lane` an int16
+    ramp of the longest chunk's length."""
 
     def __init__(self, t: Ops, keys: Keys, ramp: ir.Value, lane: ir.Value, vocabulary: int, batches: Batches = ALL):
         """Rows are cut into `bands` parts of about the same length."""
@@ -92,10 +93,11 @@ class Descending:
         nans: ir.Value | None = None,
         packed: tuple[ir.Value, PackedChunks] | None = None,
     ) -> list[ir.Value]:
-        """The numbers below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets a
-        batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next one. Chunks
-        are as long as a batch; `wide` are longer ones of the same row, to collect from. `nans` (i1): NaN come before all that;
-        none without it. `packed`: whether a list has all elements down to `end` (i1), and the list, to collect from.
+        """The numbers below `high`, or all if it is NaN, down to `end`. `body(values, indices, number, *carried)` gets
+        a batch, of at least one element, and returns whether to go on (index, 1 or 0), then what it hands to the next
+        one. Chunks are as long as a batch; `wide` are longer ones of the same row, to collect from. `nans` (i1): NaN
+        come before all that; none without it. `packed`: whether a list has all elements down to `end` (i1), and the
+        list, to collect from.
 
         Returns: whether the last batch said so, and what it handed over."""
         t, b = self.t, self.b
@@ -111,13 +113,17 @@ class Descending:
             tile = tile_type(self.batch, b.f32_type)
             indices_type = tile_type(self.batch, b.i32_type)
             values, indices, number, lost = b.if_(
-                t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks, packed, low, high),
+                t.opposite(in_run), ["values", "indices", "number", "lost"], lambda: self._gather(wide or chunks,
+                packed, low, high),
                 lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
-                about=Stage("CollectChunk", "The elements from `high` down to `low`, or copies of one value, in the next chunk."),
+                about=Stage(
+                    "CollectChunk", "The elements from `high` down to `low`, or copies of one value, in the next chunk."
+                ),
             )  # fmt: skip
             fits = b.cmpi("eq", lost, t.zero, "fits")
             going, *state = b.if_(
-                t.both(fits, b.cmpi("sgt", number, t.zero)), ["going", *names], lambda: list(body(values, indices, number, *state)),
+                t.both(fits, b.cmpi("sgt", number, t.zero)), ["going", *names], lambda: list(body(values, indices,
+                number, *state)),
                 lambda: [t.one, *state], types=[b.index_type, *types],
             )  # fmt: skip
             low, high, column, more = self._next(sample, low, high, end, column, in_run, fits)
@@ -127,7 +133,9 @@ class Descending:
         if nans is not None:
             low, column = b.select(nans, b.f32(float("nan")), low, "low"), b.select(nans, t.zero, length, "column")
         start = [("going", t.one), ("more", t.one), ("low", low), ("high", high), ("column", column)]
-        going, _, _, _, _, *state = b.while_([*start, *carried], goes_on, batch, about=Stage("SortInBatches", "Batches in descending order."))
+        going, _, _, _, _, *state = b.while_(
+            [*start, *carried], goes_on, batch, about=Stage("SortInBatches", "Batches in descending order.")
+        )
         return [going, *state]
 
     def sample(self, chunks: RowChunks) -> ir.Value:
@@ -211,7 +219,9 @@ class Descending:
         if packed is not None:
             is_packed, listed = packed
             listed, chunks = listed.where(is_packed, _LIST_CHUNK), chunks.unless(is_packed)
-            found = self.collector.collect(listed, belongs, found, Stage("CollectFromList", "The elements of the batch, where a list has them."))
+            found = self.collector.collect(
+                listed, belongs, found, Stage("CollectFromList", "The elements of the batch, where a list has them.")
+            )
         found = self.collector.collect(chunks, belongs, found, Stage("CollectBatch", "The elements of the batch."))
         values, indices = t.unpacked(self.collector.sorted(found.values, found.places))
         return [values, indices, found.number, found.lost]
@@ -227,11 +237,14 @@ class Descending:
         def onward():
             is_last = b.cmpf("OEQ", low, end, "is_last")
             following = lambda: [self._below(sample, low, end), t.one]
-            below, more = b.if_(is_last, ["low", "more"], lambda: [low, t.zero], following, types=[b.f32_type, b.index_type])
+            below, more = b.if_(
+                is_last, ["low", "more"], lambda: [low, t.zero], following, types=[b.f32_type, b.index_type]
+            )
             return [below, low, length, more]
 
         def again():
-            """The rest of a run, or half of what was too much, by the sample or else by keys; of one value only, a run."""
+            """The rest of a run, or half of what was too much, by the sample or else by keys; of one value only, a
+            run."""
             number = b.cmpf("OEQ", high, high, "is_number")
             top = b.op(arith.addi, keys.constant(float("inf")), b.i32(1))
             top = b.select(number, keys.of(b.select(number, high, b.f32(0.0)), "high"), top, "high_key")

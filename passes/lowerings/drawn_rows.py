@@ -1,9 +1,9 @@
 """`ascend.filter_sample` without a filter, with a key: an index drawn from all of a row, which is read once.
 
-The index with the greatest p / q, where q are exponential numbers, is that with the greatest x - log(q), whatever the row's
-maximum and mass are: `-log(q)` is Gumbel noise, and this is what `jax.random.categorical` compares. Numbers are drawn beside
-each chunk of the row, at some 340 cycles for 64 of them, and never stored; so where there are fewer rows than cores, several
-share a row, and the first of them takes the best of their choices.
+The index with the greatest p / q, where q are exponential numbers, is that with the greatest x - log(q), whatever the
+row's maximum and mass are: `-log(q)` is Gumbel noise, and this is what `jax.random.categorical` compares. Numbers are
+drawn beside each chunk of the row, at some 340 cycles for 64 of them, and never stored; so where there are fewer rows
+than cores, several share a row, and the first of them takes the best of their choices.
 
 An element's score follows from its value and its place alone: not from chunks, or from who shares the row.
 """
@@ -124,7 +124,9 @@ class DrawnRows:
             return [*b.if_(is_better, ["best", "chosen"], improve, lambda: [best, chosen], types=types), maxima]
 
         carried = [("best", b.f32(NEG_INF)), ("chosen", b.i32(0)), ("maxima", t.filled(NEG_INF, _LANES, "maxima"))]
-        best, chosen, maxima = chunks.each(carried, body, Stage("FindGreatestScore", "The greatest score, with a number drawn for every element."))
+        best, chosen, maxima = chunks.each(
+            carried, body, Stage("FindGreatestScore", "The greatest score, with a number drawn for every element.")
+        )
         return [best, chosen, t.reduced("max", maxima, "highest")]
 
     def scores(self, chunk: Chunk) -> ir.Value:

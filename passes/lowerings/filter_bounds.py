@@ -1,7 +1,7 @@
 """Where a row's thresholds lie, by a sorted sample of the row.
 
-1024 elements, evenly spread over the row, tell a stretch of values in which a threshold lies but for bad luck, and a value
-near it. Whether it does lie there is for the search to check; where the sample says nothing, an end is open.
+1024 elements, evenly spread over the row, tell a stretch of values in which a threshold lies but for bad luck, and a
+value near it. Whether it does lie there is for the search to check; where the sample says nothing, an end is open.
 
 The sample follows from the row and its length, so all cores of a row have the same bounds.
 """
@@ -84,7 +84,8 @@ class Bounds:
         return Stretch(low, high, middle, middle)
 
     def of_mass(self, weight, target: ir.Value, floor: ir.Value | None, lowest: ir.Value) -> Stretch:
-        """Of the smallest element that stays if `target` is the weight of those that go, of the elements from `floor` on, if there is one.
+        """Of the smallest element that stays if `target` is the weight of those that go, of the elements from `floor`
+        on, if there is one.
         The stretch begins at `lowest` at least."""
         t, b = self.t, self.b
         with self.b.stage(Stage("SumSample", "Running sums of what the sample weighs, and of its squares.")):

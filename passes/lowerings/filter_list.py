@@ -1,8 +1,8 @@
 """The nucleus of the filter inside a sorted list of all that top-k kept.
 
-The list is in descending order. Its weights, from the small end on, are added up; an element goes as long as the running
-sum up to and including it is at most `(1 - p) * total`, the largest never. Equal elements are next to each other in the
-list, whichever of them stands for which position: how many of them go is all that the list decides.
+The list is in descending order. Its weights, from the small end on, are added up; an element goes as long as the
+running sum up to and including it is at most `(1 - p) * total`, the largest never. Equal elements are next to each
+other in the list, whichever of them stands for which position: how many of them go is all that the list decides.
 
 Copies of the smallest value may be too many for the list. They are the first that would go, so their number is enough.
 
@@ -22,7 +22,8 @@ _EXPONENT = 0x7F800000
 
 
 class ListNucleus:
-    """Decides within lists of `lanes` values. The insertion point at construction is that of the tiles it needs throughout."""
+    """Decides within lists of `lanes` values. The insertion point at construction is that of the tiles it needs
+    throughout."""
 
     def __init__(self, t: Ops, lanes: int):
         self.t, self.b, self.lanes = t, t.b, lanes
@@ -36,8 +37,8 @@ class ListNucleus:
 
         Args:
           values: in descending order.
-          number: how many elements top-k keeps (f32); those of them that the list lacks equal `floor`, and so does its last
-            one if there are any.
+          number: how many elements top-k keeps (f32); those of them that the list lacks equal `floor`, and so does its
+            last one if there are any.
           floor: the k-th largest element, or -inf.
         """
         b = self.b
@@ -49,7 +50,8 @@ class ListNucleus:
         return tuple(
             b.if_(
                 active, ["cut", "removed"], lambda: self._nucleus(values, number, floor, largest, rest),
-                lambda: [floor, b.f32(0.0)], types=[b.f32_type] * 2, about=Stage("FindTopPInList", "Top-p, within the list."),
+                lambda: [floor, b.f32(0.0)], types=[b.f32_type] * 2,
+                about=Stage("FindTopPInList", "Top-p, within the list."),
             )
         )  # fmt: skip
 

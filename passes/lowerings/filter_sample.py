@@ -1,24 +1,27 @@
 """`ascend.filter_sample` on tiles: the filter's thresholds, then one choice among what they leave.
 
-Where k is at most 128, all is decided in the list of the row's first elements, with their positions (`leading.py`), for which
-the row is read once; of q, the survivors' elements are loaded for it, several at once. Cores that share a row each list their
-part's, and the first of them merges the lists. The nucleus within the list is the filter's. The list is sure to have some
-copies of the k-th element beside those that k asks for. If there are more, the choice takes a pass over the row, with the
-thresholds that the list gives.
+Where k is at most 128, all is decided in the list of the row's first elements, with their positions (`leading.py`), for
+which the row is read once; of q, the survivors' elements are loaded for it, several at once. Cores that share a row
+each list their part's, and the first of them merges the lists. The nucleus within the list is the filter's. The list is
+sure to have some copies of the k-th element beside those that k asks for. If there are more, the choice takes a pass
+over the row, with the thresholds that the list gives.
 
-For any other k the thresholds are searched for as by `apply_top_k_top_p`, by as many cores; the row that they leave is never
-written. The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks with survivors.
+For any other k the thresholds are searched for as by `apply_top_k_top_p`, by as many cores; the row that they leave is
+never written. The choice takes a pass for the row's maximum and one for the scores, which loads q only beside chunks
+with survivors.
 Cores that share a row meet once more: the first of them takes the best of their choices.
 
-A score comes from the same operations either way. The sum of the weights would divide all scores alike, so it is not computed.
+A score comes from the same operations either way. The sum of the weights would divide all scores alike, so it is not
+computed.
 
-With a key in the place of q, numbers are drawn for survivors only (`threefry.py`): for those in the list, or for survivors of
-the whole row as they are collected, hundreds at a time, since twenty rounds take as long for a few numbers as for many.
+With a key in the place of q, numbers are drawn for survivors only (`threefry.py`): for those in the list, or for
+survivors of the whole row as they are collected, hundreds at a time, since twenty rounds take as long for a few numbers
+as for many.
 
 Without a filter all elements are survivors: see `drawn_rows.py`.
 
-What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or NaN,
-all probabilities are NaN, and the first element is chosen.
+What was filtered out is never chosen, whatever its q; neither is what was -inf before. Where the maximum is infinite or
+NaN, all probabilities are NaN, and the first element is chosen.
 """
 
 from __future__ import annotations
@@ -116,7 +119,9 @@ class _FilterSample(Filter):
 
         (chosen,) = self.b.if_(
             self.is_small(k), ["chosen"], in_list, otherwise, types=[self.b.i32_type],
-            about=Stage("ChooseFromList", "A small k: the first elements of the row. Any other: thresholds of the whole row, then a choice.", "ChooseBySearch"),
+            about=Stage(
+                "ChooseFromList", "A small k: the first elements of the row. Any other: thresholds of the whole row, then a choice.", "ChooseBySearch"
+            ),
         )  # fmt: skip
         self.t.store_index(chosen, self.out, row)
         return []
@@ -141,7 +146,12 @@ class _FilterSample(Filter):
             return []
 
         is_first = t.both(active, b.cmpi("eq", self.part, t.zero), "is_first")
-        b.if_(t.both(small, is_first), [], choose, about=Stage("ChooseFromLists", "A small k: the first elements of the row, from all parts."))
+        b.if_(
+            t.both(small, is_first),
+            [],
+            choose,
+            about=Stage("ChooseFromLists", "A small k: the first elements of the row, from all parts."),
+        )
 
         def search():
             searches = t.opposite(small, "searches")
@@ -152,7 +162,12 @@ class _FilterSample(Filter):
             self.finish_part(part, active, cut, removed, searches)
             return []
 
-        b.if_(self.any_searches(turn), [], search, about=Stage("SearchRow", "All cores go along where a row of this round is searched."))
+        b.if_(
+            self.any_searches(turn),
+            [],
+            search,
+            about=Stage("SearchRow", "All cores go along where a row of this round is searched."),
+        )
 
     # -- in the list of the first elements ----------------------------------------------------------------------
 
@@ -184,7 +199,9 @@ class _FilterSample(Filter):
                 few, ["chosen"],
                 lambda: [self._choose_listed(values, places, maximum, cut, removed)],
                 lambda: [self._best(self.whole_row(self.plan.written), cut, removed, maximum)[1]], types=[b.i32_type],
-                about=Stage("KeepAll", "All that top-k keeps is in the list, or there are more copies of the k-th.", "KeepCopies"),
+                about=Stage(
+                    "KeepAll", "All that top-k keeps is in the list, or there are more copies of the k-th.", "KeepCopies"
+                ),
             )  # fmt: skip
             return [chosen]
 
@@ -223,7 +240,9 @@ class _FilterSample(Filter):
 
         carried = [("q_blocks", t.filled(1.0, LISTED * _BLOCK, "q_blocks"))]
         size = b.index(_AT_ONCE)
-        (blocks,) = b.for_(t.zero, number, size, carried, some, induction="first", about=Stage("LoadQ", "q of the survivors."))
+        (blocks,) = b.for_(
+            t.zero, number, size, carried, some, induction="first", about=Stage("LoadQ", "q of the survivors.")
+        )
         return t.take(blocks, _BLOCK, 0, 1, "q")
 
     # -- in the whole row ---------------------------------------------------------------------------------------
@@ -362,13 +381,16 @@ class _FilterSample(Filter):
         """q at the places of a chunk."""
         t, lanes = self.t, length_of(chunk.x)
         if self.draws is not None:
-            return self.draws.numbers(t.to_i32(t.in_row(slice_of(self.b, self.ramp, 0, lanes), chunk.column, "places"), "places"))
+            return self.draws.numbers(
+                t.to_i32(t.in_row(slice_of(self.b, self.ramp, 0, lanes), chunk.column, "places"), "places")
+            )
         self.producers.tile = lanes
         self.producers.prepare([(self.op.q, _Q)])
         return self.producers.piece(self.op.q, _Q, chunk.column, chunk.count, 1.0)
 
     def _best_drawn(self, chunks: RowChunks, cut: ir.Value, place: ir.Value, maximum: ir.Value) -> list[ir.Value]:
-        """As `_best`, where numbers are drawn for lists of survivors, each as soon as it is full, the last one at the end."""
+        """As `_best`, where numbers are drawn for lists of survivors, each as soon as it is full, the last one at the
+        end."""
         t, b, lanes = self.t, self.b, chunks.chunk
         ramp, size, alone = slice_of(b, self.ramp, 0, lanes), b.index(_DRAWN), chunks.is_one or None
 
@@ -393,7 +415,18 @@ class _FilterSample(Filter):
 
             def drawn():
                 carried = [("best", best), ("chosen", chosen)]
-                return [t.zero, *b.for_(t.zero, used, size, carried, one, induction="first", about=Stage("DrawNumbers", "Numbers of survivors."))]
+                return [
+                    t.zero,
+                    *b.for_(
+                        t.zero,
+                        used,
+                        size,
+                        carried,
+                        one,
+                        induction="first",
+                        about=Stage("DrawNumbers", "Numbers of survivors."),
+                    ),
+                ]
 
             types = [b.index_type, b.f32_type, b.i32_type]
             result = b.if_(draw, ["used", "best", "chosen"], drawn, lambda: [used, best, chosen], types=types)
@@ -406,7 +439,11 @@ class _FilterSample(Filter):
             ("values", t.filled(NEG_INF, capacity, "values")), ("places", t.filled(NOWHERE, capacity, "places")),
             ("used", t.zero), ("best", b.f32(NEG_INF)), ("chosen", b.i32(0)),
         ]  # fmt: skip
-        return list(chunks.each(carried, body, Stage("FindGreatestDrawn", "The greatest score, among numbers drawn for survivors.")))[-2:]
+        return list(
+            chunks.each(
+                carried, body, Stage("FindGreatestDrawn", "The greatest score, among numbers drawn for survivors.")
+            )
+        )[-2:]
 
     def _greatest(self, x: ir.Value, name: str) -> ir.Value:
         """The maximum of a tile of any length."""

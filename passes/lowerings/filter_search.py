@@ -3,11 +3,11 @@
 Both are the smallest value `v` of the row above which there is too little: the elements `> v` count fewer than k, or
 weigh less than what the nucleus needs.
 
-1. *Top-k*: a sample of the row says between which two values `v` lies (`filter_bounds.py`). One pass counts the elements above
-   and packs those between into a list, in which `v` is then searched (`threshold_lists.py`).
+1. *Top-k*: a sample of the row says between which two values `v` lies (`filter_bounds.py`). One pass counts the
+   elements above and packs those between into a list, in which `v` is then searched (`threshold_lists.py`).
 2. *The mass* of what top-k keeps: one pass, in units of 1024 positions of the row.
-3. *Top-p*: the same as in 1 with weights instead of counts. Where few elements are above the stretch, they are in the list
-   too; else their mass comes from a pass in units.
+3. *Top-p*: the same as in 1 with weights instead of counts. Where few elements are above the stretch, they are in the
+   list too; else their mass comes from a pass in units.
 
 Cores that share a row do each pass over their own parts and meet after it (`row_cores.py`): the first stage ends in
 one meeting and the other two in one each; every core then searches the same list. Where the sample misled, every core
@@ -16,8 +16,8 @@ goes over the whole row by itself.
 Every decision follows from the row alone: the sample from its length, units and lists from its order. So the bits of
 a result do not depend on the batch, on the number of cores or on how long the row's chunks are.
 
-Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest, survives,
-and switches top-p off, as an infinite maximum does.
+Where p is 1, only what the exponential makes 0 goes. NaN ranks above everything: it counts among the k largest,
+survives, and switches top-p off, as an infinite maximum does.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ThresholdSearch:
     """The search in the rows of one kernel.
 
     The methods are the stages; what the cores of a row share is given at the end of each and taken at the start of the
-    next. They return scalars only, so that a meeting can lie between them; `named` and `typed` tell which. `part` is what
-    this core has of the row, `row(start, end)` any stretch of it."""
+    next. They return scalars only, so that a meeting can lie between them; `named` and `typed` tell which. `part` is
+    what this core has of the row, `row(start, end)` any stretch of it."""
 
     def __init__(self, t: Ops, keys: Keys, cores: Alone, vocabulary: int):
         self.t, self.b, self.keys, self.cores, self.vocabulary = t, t.b, keys, cores, vocabulary
@@ -69,8 +69,8 @@ class ThresholdSearch:
         return [self.t.zero if name == "number" else self.b.f32(0.0) for name in names]
 
     def thresholds(self, row: Stretches, k: ir.Value | None, p: ir.Value | None) -> tuple[ir.Value, ir.Value]:
-        """All stages, for a row that one core has to itself: the smallest value that stays, and how many of the elements
-        equal to it go (f32)."""
+        """All stages, for a row that one core has to itself: the smallest value that stays, and how many of the
+        elements equal to it go (f32)."""
         part, sample = row(self.t.zero, self.length), self.sample(row)
         floor = None
         if k is not None:
@@ -86,8 +86,8 @@ class ThresholdSearch:
     # -- top-k --------------------------------------------------------------------------------------------------
 
     def top_k(self, part: RowChunks, sample: ir.Value, k: ir.Value, *facts: ir.Value) -> list[ir.Value]:
-        """The stretch that the k-th largest element lies in; how many of this part's elements are listed, and how many are
-        above. `facts` go along with what is given."""
+        """The stretch that the k-th largest element lies in; how many of this part's elements are listed, and how many
+        are above. `facts` go along with what is given."""
         t, b = self.t, self.b
         nothing = [b.f32(NEG_INF)] * 4 + [t.zero, b.f32(0.0)]
 
@@ -106,7 +106,14 @@ class ThresholdSearch:
             counts, number = part.each(carried, body, about)
             return [*stretch.parts(), number, t.reduced("add", counts, "above")]
 
-        found = b.if_(self._is_on(k), STRETCH, find, lambda: nothing, types=self.typed(STRETCH), about=Stage("BracketKth", "Top-k."))
+        found = b.if_(
+            self._is_on(k),
+            STRETCH,
+            find,
+            lambda: nothing,
+            types=self.typed(STRETCH),
+            about=Stage("BracketKth", "Top-k."),
+        )
         self.cores.give([found[-1], t.f32_of(found[-2], "listed"), *facts], 0)
         return found
 
@@ -138,7 +145,9 @@ class ThresholdSearch:
             def in_list():
                 spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
                 pivots = upper, middle
-                value, above_it = self.lists.smallest(Listed(listed.offset, number), spare, need, above, (low, high), pivots, None)
+                value, above_it = self.lists.smallest(
+                    Listed(listed.offset, number), spare, need, above, (low, high), pivots, None
+                )
                 # More NaN than k: the k-th largest is one of them.
                 return [b.select(b.cmpf("OLT", above_it, need), value, b.f32(NEG_INF), "kth")]
 
@@ -146,7 +155,14 @@ class ThresholdSearch:
             return b.if_(is_low, ["kth"], lambda: [low], in_list, types=[b.f32_type])
 
         nothing = lambda: [b.f32(NEG_INF)]
-        return b.if_(self._is_on(k), ["floor"], search, nothing, types=[b.f32_type], about=Stage("FindKthInLists", "The k-th largest."))[0]
+        return b.if_(
+            self._is_on(k),
+            ["floor"],
+            search,
+            nothing,
+            types=[b.f32_type],
+            about=Stage("FindKthInLists", "The k-th largest."),
+        )[0]
 
     def _is_on(self, k: ir.Value) -> ir.Value:
         b = self.b
@@ -160,16 +176,20 @@ class ThresholdSearch:
     # -- the mass -----------------------------------------------------------------------------------------------
 
     def mass(self, part: RowChunks, sample: ir.Value, floor: ir.Value | None) -> ir.Value:
-        """Weighs what top-k keeps; the reference of the weights exp(x - reference). The sample's maximum is near enough to
-        all others, if the sum stays finite."""
+        """Weighs what top-k keeps; the reference of the weights exp(x - reference). The sample's maximum is near enough
+        to all others, if the sum stays finite."""
         b = self.b
         maximum = Bounds(self.t, sample, self.vocabulary).maximum()
         is_finite = self.t.both(b.cmpf("OGT", maximum, b.f32(NEG_INF)), b.cmpf("OLT", maximum, b.f32(float("inf"))))
         reference = b.select(is_finite, maximum, b.f32(0.0), "reference")
-        self._weigh(part, reference, "UGE", floor, _ALL, Stage("SumWeights", "Weights, summed in units of 1024."))  # unordered: NaN shows
+        self._weigh(
+            part, reference, "UGE", floor, _ALL, Stage("SumWeights", "Weights, summed in units of 1024.")
+        )  # unordered: NaN shows
         return reference
 
-    def _weigh(self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str) -> None:
+    def _weigh(
+        self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str
+    ) -> None:
         t, b = self.t, self.b
         shift = b.op(arith.negf, reference, name="minus_reference")
 
@@ -186,18 +206,33 @@ class ThresholdSearch:
     # -- top-p --------------------------------------------------------------------------------------------------
 
     def top_p(
-        self, part: RowChunks, row: Stretches, sample: ir.Value, floor: ir.Value | None, p: ir.Value, reference: ir.Value
+        self,
+        part: RowChunks,
+        row: Stretches,
+        sample: ir.Value,
+        floor: ir.Value | None,
+        p: ir.Value,
+        reference: ir.Value,
     ) -> list[ir.Value]:
-        """The mass and its reference; the stretch that the smallest element of the nucleus lies in, and how many of this part's
-        elements are listed. Where p is 1, the last one is the part's maximum."""
+        """The mass and its reference; the stretch that the smallest element of the nucleus lies in, and how many of
+        this part's elements are listed. Where p is 1, the last one is the part's maximum."""
         t, b = self.t, self.b
-        usable = lambda total: t.both(b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OLT", total, b.f32(float("inf"))), "usable")
+        usable = lambda total: t.both(
+            b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OLT", total, b.f32(float("inf"))), "usable"
+        )
         total = self.cores.all_sums(_ALL, "total")
 
         def again():
             whole = row(t.zero, self.length)
             maximum = maximum_of(t, whole)
-            self._weigh(whole, maximum, "UGE", floor, OWN, Stage("SumWeightsAgain", "The mass once more, with the row's own maximum."))
+            self._weigh(
+                whole,
+                maximum,
+                "UGE",
+                floor,
+                OWN,
+                Stage("SumWeightsAgain", "The mass once more, with the row's own maximum."),
+            )
             return [maximum, self.cores.all_sums(OWN, "total")]
 
         reference, total = b.if_(
@@ -218,10 +253,19 @@ class ThresholdSearch:
             stretch = Bounds(t, sample, self.vocabulary).of_mass(weight, target, floor, self._lowest(floor))
             memory, offset = self.cores.own_list(_TOP_P)
             within = lambda chunk: self._is_within(chunk, stretch)
-            number = self.lists.collect(part, within, memory, offset, Stage("ListNearEnd", "The elements that the nucleus can end at."))
+            number = self.lists.collect(
+                part, within, memory, offset, Stage("ListNearEnd", "The elements that the nucleus can end at.")
+            )
 
             def weigh_above():
-                self._weigh(part, reference, "OGT", stretch.high, _ABOVE, Stage("SumWeightsAbove", "The mass above them, in units of 1024."))
+                self._weigh(
+                    part,
+                    reference,
+                    "OGT",
+                    stretch.high,
+                    _ABOVE,
+                    Stage("SumWeightsAbove", "The mass above them, in units of 1024."),
+                )
                 return []
 
             b.if_(b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out"), [], weigh_above)
@@ -229,14 +273,15 @@ class ThresholdSearch:
 
         found = b.if_(
             t.both(active, t.opposite(keeps_all)), NUCLEUS[2:], find,
-            lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types, about=Stage("BracketNucleus", "Top-p."),
+            lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types,
+            about=Stage("BracketNucleus", "Top-p."),
         )  # fmt: skip
         self.cores.give([t.f32_of(found[-2], "listed"), found[-1]], 1)
         return [reference, total, *found]
 
     def nucleus(self, row: Stretches, floor: ir.Value | None, p: ir.Value, found: list[ir.Value]) -> list[ir.Value]:
-        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front of it
-        (f32)."""
+        """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front
+        of it (f32)."""
         b = self.b
         reference, total, *stretch, number, maximum = found
         rest, active, keeps_all = self._wanted(p, total)
@@ -252,7 +297,8 @@ class ThresholdSearch:
         return b.if_(
             active, ["cut", "removed"],
             lambda: b.if_(keeps_all, ["cut", "removed"], underflow, search, types=[b.f32_type] * 2),
-            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2, about=Stage("FindNucleus", "The nucleus."),
+            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2,
+            about=Stage("FindNucleus", "The nucleus."),
         )  # fmt: skip
 
     def _wanted(self, p: ir.Value, total: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -285,7 +331,11 @@ class ThresholdSearch:
         single = b.cmpf("OEQ", stretch.low, stretch.high, "one_value")
         leaves_out = b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out")
         (above,) = b.if_(
-            leaves_out, ["above"], lambda: [self.cores.all_sums(_ABOVE, "above")], lambda: [b.f32(0.0)], types=[b.f32_type]
+            leaves_out,
+            ["above"],
+            lambda: [self.cores.all_sums(_ABOVE, "above")],
+            lambda: [b.f32(0.0)],
+            types=[b.f32_type],
         )
         listed, before = self.cores.all_lists(_TOP_P, number, 1, 0, single)
         spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
@@ -295,7 +345,9 @@ class ThresholdSearch:
             pivots = stretch.upper, stretch.middle
             copies = lambda: [low, above, t.f32_of(number, "copies")]
             search = lambda: lists.smallest(Listed(listed.offset, number), spare, need, above, ends, pivots, weight)
-            smallest, above, equal = b.if_(single, ["smallest", "above", "equal"], copies, search, types=[b.f32_type] * 3)
+            smallest, above, equal = b.if_(
+                single, ["smallest", "above", "equal"], copies, search, types=[b.f32_type] * 3
+            )
             return smallest, above, equal, self._each(weight, smallest)
 
         def misled(tries, *_):
@@ -324,15 +376,25 @@ class ThresholdSearch:
 
         none = b.f32(0.0)
         carried = [
-            ("tries", b.index(2)), ("number", listed.number), ("before", before), ("above", above), ("low", stretch.low),
+            ("tries", b.index(2)), ("number", listed.number), ("before", before), ("above", above), ("low",
+            stretch.low),
             ("smallest", none), ("beyond", none), ("equal", none), ("each", none),
         ]  # fmt: skip
         _, number, before, _, _, smallest, beyond, equal, each = b.while_(
-            carried, misled, attempt, about=Stage("FindEndInLists", "In the list; in one of all elements that weigh anything, if the sample misled.")
+            carried,
+            misled,
+            attempt,
+            about=Stage(
+                "FindEndInLists", "In the list; in one of all elements that weigh anything, if the sample misled."
+            ),
         )
 
         def in_front():
-            copies = lambda: [lists.copies(Listed(listed.offset, before), smallest, Stage("CountTiesInFront", "Those in front of this part."))]
+            copies = lambda: [
+                lists.copies(
+                    Listed(listed.offset, before), smallest, Stage("CountTiesInFront", "Those in front of this part.")
+                )
+            ]
             return b.if_(single, ["in_front"], lambda: [t.f32_of(before)], copies, types=[b.f32_type])[0]
 
         return self._cut(smallest, need, beyond, equal, in_front, each)
@@ -349,12 +411,18 @@ class ThresholdSearch:
             return self.lists.collect(row(t.zero, self.length), weighs, memory, offset, about), t.zero
         start = self.cores.start
         before = self.lists.collect(row(t.zero, start), weighs, memory, offset, about)
-        rest = self.lists.collect(row(start, self.length), weighs, memory, t.plus(offset, before), Stage("ListWeighingFromPart", "And from this part on."))
+        rest = self.lists.collect(
+            row(start, self.length),
+            weighs,
+            memory,
+            t.plus(offset, before),
+            Stage("ListWeighingFromPart", "And from this part on."),
+        )
         return t.plus(before, rest, "number"), before
 
     def _cut(self, smallest, need, above, equal, in_front, each) -> list[ir.Value]:
-        """The cut and how many of the elements equal to it go, less those in front of this part: as many of them stay as are
-        needed, at least one."""
+        """The cut and how many of the elements equal to it go, less those in front of this part: as many of them stay
+        as are needed, at least one."""
         b = self.b
         quotient = b.op(arith.divf, b.op(arith.subf, need, above), each, name="quotient")
         quotient = b.select(b.cmpf("OLT", quotient, equal), quotient, equal, "quotient")

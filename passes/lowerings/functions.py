@@ -1,8 +1,8 @@
 """Functions of float32 that hardware has no instruction for, on tiles: what bodies of elementwise work call.
 
-Each is computed from the instructions that there are, to two units in the last place where those are exact, or as far as
-is said here; the coefficients are least maximal errors over the intervals that they serve, in double precision. NaN stays
-NaN.
+Each is computed from the instructions that there are, to two units in the last place where those are exact, or as far
+as is said here; the coefficients are least maximal errors over the intervals that they serve, in double precision. NaN
+stays NaN.
 """
 
 from __future__ import annotations
@@ -17,14 +17,21 @@ from ..builder import Builder, tile_type
 
 # Polynomials, the lowest power first. Of x * x, what x * (1 + x * x * ...) takes:
 _TANH = (-0.3333328366279602, 0.13331490755081177, -0.05374349653720856, 0.020650578662753105, -0.005717036779969931)
-_SIN = (-0.1666666716337204, 0.008333330042660236, -0.00019840768072754145, 2.7520081857801415e-06, -2.3794349601757858e-08)
+_SIN = (
+    -0.1666666716337204,
+    0.008333330042660236,
+    -0.00019840768072754145,
+    2.7520081857801415e-06,
+    -2.3794349601757858e-08,
+)
 # Of x, what x + x * x * ... takes:
 _EXPM1 = (
     0.5000000596046448, 0.1666666865348816, 0.04166531562805176, 0.008333072997629642, 0.00139974569901824,
     0.00019992896704934537,
 )  # fmt: skip
 
-# Pi as a sum of numbers with six bits each, whose products with numbers up to 2^17 and halves are exact, and what is left.
+# Pi as a sum of numbers with six bits each, whose products with numbers up to 2^17 and halves are exact, and what is
+# left.
 _PI = (3.125, 0.01611328125, 0.0004730224609375, 6.318092346191406e-06, 3.166496753692627e-08, 1.2154188766544394e-10)
 _FARTHEST = 1.65  # from a multiple of pi, a little more than half of it for the rounding of the multiple
 
@@ -146,8 +153,8 @@ def copysign(b: Builder, x: ir.Value, sign: ir.Value) -> ir.Value:
 
 
 def power(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """e^(y log |x|), with the sign of x where y is odd: to about |y log x| + 2 units in the last place. Numbers below 0 have whole
-    powers only; x^0 and 1^y are 1, whatever the other is."""
+    """e^(y log |x|), with the sign of x where y is odd: to about |y log x| + 2 units in the last place. Numbers below 0
+    have whole powers only; x^0 and 1^y are 1, whatever the other is."""
     w = _Work(b, x)
     magnitude = w.op(math.absf, x, name="magnitude")
     exponent = w.mul(w.op(math.log, magnitude, name="log"), y, "exponent")
@@ -159,8 +166,12 @@ def power(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
     sign = copysign(b, w.tile(1.0), x)
     sign = w.choose(is_whole(w.mul(y, 0.5, "half"), "is_even"), 1.0, sign, "sign")
-    finite_below = b.op(arith.andi, w.below(x, 0.0, "is_negative"), b.cmpf("OGT", x, w.tile(float("-inf")), "is_finite"))
-    result = w.mul(result, w.choose(is_whole(y, "is_whole"), sign, w.choose(finite_below, float("nan"), 1.0, "sign"), "sign"))
+    finite_below = b.op(
+        arith.andi, w.below(x, 0.0, "is_negative"), b.cmpf("OGT", x, w.tile(float("-inf")), "is_finite")
+    )
+    result = w.mul(
+        result, w.choose(is_whole(y, "is_whole"), sign, w.choose(finite_below, float("nan"), 1.0, "sign"), "sign")
+    )
     for of_one, value in ((y, 0.0), (x, 1.0)):
         result = w.choose(b.cmpf("OEQ", of_one, w.tile(value), "is_known"), 1.0, result, "power")
     return result

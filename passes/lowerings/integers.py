@@ -1,8 +1,8 @@
 """Division of int32 on tiles, exact, though hardware divides floats only.
 
-The quotient of the operands as float32 misses the true one by a few hundred at most; what is left is divided once more, after
-which one step in either direction is enough. Additions and products wrap around, as XLA's do. Division by 0, and of the least
-number by -1, are up to who asks.
+The quotient of the operands as float32 misses the true one by a few hundred at most; what is left is divided once more,
+after which one step in either direction is enough. Additions and products wrap around, as XLA's do. Division by 0, and
+of the least number by -1, are up to who asks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def divide(b: Builder, x: ir.Value, y: ir.Value) -> Divided:
     divisor = float_of(y, "divisor")
     quotient, left = None, x
     for _ in range(2):
-        part = b.op(arith.fptosi, ints, b.op(arith.divf, float_of(left, "dividend"), divisor, name="ratio"), name="part")
+        part = b.op(
+            arith.fptosi, ints, b.op(arith.divf, float_of(left, "dividend"), divisor, name="ratio"), name="part"
+        )
         quotient = part if quotient is None else b.op(arith.addi, quotient, part, name="quotient")
         left = minus_product(left, part)
     negative = is_negative(x, "negative")

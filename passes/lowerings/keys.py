@@ -1,7 +1,8 @@
 """Order-preserving integer keys of float32 scalars, and searches over them, on the scalar unit.
 
-Keys compare as integers the way the values compare as floats, at the granularity of the values' dtype: neighbouring keys
-are neighbouring values of the dtype, so a search takes at most 16 rounds for bfloat16, 19 for float16, 32 for float32.
+Keys compare as integers the way the values compare as floats, at the granularity of the values' dtype: neighbouring
+keys are neighbouring values of the dtype, so a search takes at most 16 rounds for bfloat16, 19 for float16, 32 for
+float32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The first elements of a stretch of a row in descending order, equal ones by position, without a sort of the stretch.
 
-1. *A bound* that at least as many elements reach as are asked for. Of a long stretch a sample tells one that so many reach
-   in all likelihood. Otherwise the stretch is folded to G maxima, each over the positions that are equal mod G: at least
-   as many elements reach the maximum of that rank.
+1. *A bound* that at least as many elements reach as are asked for. Of a long stretch a sample tells one that so many
+   reach in all likelihood. Otherwise the stretch is folded to G maxima, each over the positions that are equal mod G:
+   at least as many elements reach the maximum of that rank.
 2. *A list.* One compare and two compressions a chunk leave the elements that reach the bound, and their positions.
 3. *A sort* of the list, which is stable, as the list is in order of position.
 
@@ -111,7 +111,10 @@ class Collector:
     def emptied(self, used: List) -> List:
         """An empty list in the place of one that is not needed any more."""
         empty = self.empty()
-        values, places = with_slice(self.b, used.values, empty.values, 0), with_slice(self.b, used.places, empty.places, 0)
+        values, places = (
+            with_slice(self.b, used.values, empty.values, 0),
+            with_slice(self.b, used.places, empty.places, 0),
+        )
         return List(values, places, empty.used, empty.number, empty.lost)
 
     def collect(self, chunks, mask_of, into: List, about: str) -> List:
@@ -123,24 +126,29 @@ class Collector:
         return List(*chunks.each([*self.blanks(chunks), *zip(List.NAMES, into.parts())], body, about)[2:])
 
     def blanks(self, chunks) -> list[tuple[str, ir.Value]]:
-        """What the first chunk's packed elements replace. What is packed goes from chunk to chunk, so that the lanes behind it
-        hold something."""
+        """What the first chunk's packed elements replace. What is packed goes from chunk to chunk, so that the lanes
+        behind it hold something."""
         b, f32 = self.b, self.b.f32_type
-        types = (f32, f32) if chunks.has_places else (chunks.dtype if chunks.is_load else f32, self.lane.type.element_type)
+        types = (
+            (f32, f32) if chunks.has_places else (chunks.dtype if chunks.is_load else f32, self.lane.type.element_type)
+        )
         return [
             (name, b.splat(b.constant(element, 0), chunks.chunk, name))
             for name, element in zip(("packed", "packed_lanes"), types)
         ]
 
     def packed(self, chunk: Chunk, mask: ir.Value, alone: bool | None) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The elements of a chunk under a mask and their lanes, or places, as the next chunk wants them; how many they are."""
+        """The elements of a chunk under a mask and their lanes, or places, as the next chunk wants them; how many they
+        are."""
         source = chunk.x if chunk.raw is None else chunk.raw
         lanes = slice_of(self.b, self.lane, 0, length_of(source)) if chunk.places is None else chunk.places
         packed, kept = self.t.compress(source, mask, "packed", readable=alone)
         packed_lanes, _ = self.t.compress(lanes, mask, "packed_lanes", readable=alone)
         return packed, packed_lanes, kept
 
-    def converted(self, chunk: Chunk, packed: ir.Value, packed_lanes: ir.Value, start, length: int) -> tuple[ir.Value, ir.Value]:
+    def converted(
+        self, chunk: Chunk, packed: ir.Value, packed_lanes: ir.Value, start, length: int
+    ) -> tuple[ir.Value, ir.Value]:
         """`length` of these from `start` on, in float32, with their positions."""
         t, b = self.t, self.b
         values, places = slice_of(b, packed, start, length), slice_of(b, packed_lanes, start, length)
@@ -219,7 +227,8 @@ class Leading:
         behind the first `number` is unspecified. With `finite` nobody asks where -inf stands: behind the elements above
         it, should they be few, come -inf at any positions, and a long stretch is read once all the same."""
         t, b = self.t, self.b
-        # A list is filled by one pass over the stretch, or by two: one for what is above the last value, one for its copies.
+        # A list is filled by one pass over the stretch, or by two: one for what is above the last value, one for its
+        # copies.
         size = self.size.of_chunks(2 * -(-chunks.length // chunks.chunk))
         self.collector = Collector(t, self.ramp, self.lane, size)
         # A bound that is certain takes a pass more, which costs more than a sample where the row is computed.
@@ -228,8 +237,12 @@ class Leading:
         if finite:
             is_open = b.cmpf("OEQ", bound, b.f32(NEG_INF), "is_open")
             bound = b.select(is_open, b.f32(-GREATEST), bound, "bound")
-        found = self._collect(chunks, "UGE", bound, self.collector.empty(), Stage("CollectReaching", "The elements that reach the bound."))
-        fails = t.either(b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(size.ordered[-1])), "fails")
+        found = self._collect(
+            chunks, "UGE", bound, self.collector.empty(), Stage("CollectReaching", "The elements that reach the bound.")
+        )
+        fails = t.either(
+            b.cmpi("ne", found.lost, t.zero), b.cmpi("sgt", found.number, b.index(size.ordered[-1])), "fails"
+        )
         if is_sampled:
             too_few = b.cmpi("slt", found.number, number, "too_few")
             too_few = t.both(too_few, t.opposite(is_open)) if finite else too_few
@@ -239,7 +252,9 @@ class Leading:
             exactly = self._exactly(chunks, number, self._certain(chunks, number) if is_sampled else bound, found)
             return [exactly.values, exactly.places]
 
-        about = Stage("CollectExactly", "Too many for the list, or too few: those above the last one's value, and copies of it.")
+        about = Stage(
+            "CollectExactly", "Too many for the list, or too few: those above the last one's value, and copies of it."
+        )
         values, places = b.if_(
             fails, ["values", "places"], otherwise, lambda: [found.values, found.places],
             types=[found.values.type, found.places.type], about=about,
@@ -255,10 +270,13 @@ class Leading:
         return bound_of(self.t, chunks, self.t.minus(number, self.t.one), self.size.maxima)
 
     def _likely(self, chunks: RowChunks, number: ir.Value) -> ir.Value:
-        """The same in all likelihood. Where the sample has every d-th element, it has n / d of the first n, give or take
-        the square root of that: the rank is four times as much behind it, by a tangent to n / d + 4 sqrt(n / d) + 3."""
+        """The same in all likelihood. Where the sample has every d-th element, it has n / d of the first n, give or
+        take the square root of that: the rank is four times as much behind it, by a tangent to n / d + 4 sqrt(n / d) +
+        3."""
         t, b, size = self.t, self.b, self.size
-        with self.b.stage(Stage("BoundBySample", "A number that enough elements reach in all likelihood, from a sample.")):
+        with self.b.stage(
+            Stage("BoundBySample", "A number that enough elements reach in all likelihood, from a sample.")
+        ):
             sampled = _sampled(chunks.length)
             share = sampled / chunks.length
             root = math.sqrt(size.usual * share)
@@ -270,16 +288,34 @@ class Leading:
             return ranked_maximum(t, t.folded(arith.maximumf, sample, size.sampled), rank)
 
     def _exactly(self, chunks: RowChunks, number: ir.Value, bound: ir.Value, found: List) -> List:
-        """What is above the value of the last element asked for, then copies of it; at least so many reach the bound."""
+        """What is above the value of the last element asked for, then copies of it; at least so many reach the
+        bound."""
         t, b = self.t, self.b
-        above = self._collect(chunks, "UGT", bound, self.collector.emptied(found), Stage("CollectAboveBound", "The elements above the bound."))
+        above = self._collect(
+            chunks,
+            "UGT",
+            bound,
+            self.collector.emptied(found),
+            Stage("CollectAboveBound", "The elements above the bound."),
+        )
 
         def bisected():
             last = kth_largest(t, self.keys, chunks, t.f32_of(number, "wanted"))
-            return [last, *self._collect(chunks, "UGT", last, self.collector.emptied(above), Stage("CollectAboveLast", "The elements above the last.")).parts()]
+            return [
+                last,
+                *self._collect(
+                    chunks,
+                    "UGT",
+                    last,
+                    self.collector.emptied(above),
+                    Stage("CollectAboveLast", "The elements above the last."),
+                ).parts(),
+            ]
 
         last, *parts = b.if_(
             b.cmpi("ne", above.lost, t.zero), ["last", *List.NAMES], bisected, lambda: [bound, *above.parts()],
             types=[b.f32_type, *above.types()],
         )  # fmt: skip
-        return self._collect(chunks, "OEQ", last, List(*parts), Stage("CollectCopies", "Copies of the last, the first ones first."))
+        return self._collect(
+            chunks, "OEQ", last, List(*parts), Stage("CollectCopies", "Copies of the last, the first ones first.")
+        )

@@ -1,7 +1,7 @@
 """What the cores that share a row tell each other, through global memory.
 
-Every core has a cell for its list of pairs and one or more for a few facts, in two sets that take turns: a core that is a
-round ahead overwrites nothing that is still read. The cells of the cores of a group lie one after the other.
+Every core has a cell for its list of pairs and one or more for a few facts, in two sets that take turns: a core that is
+a round ahead overwrites nothing that is still read. The cells of the cores of a group lie one after the other.
 `tile.sync_all` has to stand between what is given and what is taken.
 """
 
@@ -23,8 +23,8 @@ _LANES = 64  # of a tile that holds them
 
 
 class Meeting:
-    """Builds it for one kernel, at its start; `part` is this core's, `pairs` the lanes of a cell of pairs, `slots` the number
-    of cells of facts."""
+    """Builds it for one kernel, at its start; `part` is this core's, `pairs` the lanes of a cell of pairs, `slots` the
+    number of cells of facts."""
 
     def __init__(self, t: Ops, part: ir.Value, pairs: int, slots: int = 1):
         self.t, self.b, self.pairs, self.slots = t, t.b, pairs, slots
@@ -37,7 +37,9 @@ class Meeting:
     def give_list(self, pairs: ir.Value, turn: ir.Value) -> None:
         self.t.store(pairs, self.lists, self._offset(self.core, turn, self.pairs), self.b.index(length_of(pairs)))
 
-    def take_lists(self, part: int, lanes: int, turn: ir.Value, length: int, name: str, pad: float | None = None) -> ir.Value:
+    def take_lists(
+        self, part: int, lanes: int, turn: ir.Value, length: int, name: str, pad: float | None = None
+    ) -> ir.Value:
         """`lanes` lanes from the list of a part on, in a tile of `length`."""
         core = self.t.plus(self.first, self.b.index(part)) if part else self.first
         offset = self._offset(core, turn, self.pairs)
@@ -53,9 +55,7 @@ class Meeting:
                 tile = b.select(below, b.splat(facts[lane - 1], _LANES), tile, "facts")
         t.store(tile, self.facts, self._facts_of(self.core, turn, slot), b.index(FACTS))
 
-    def take_facts(
-        self, parts: int, turn: ir.Value, length: int, pad: float | None = None, slot: int = 0
-    ) -> ir.Value:
+    def take_facts(self, parts: int, turn: ir.Value, length: int, pad: float | None = None, slot: int = 0) -> ir.Value:
         """The facts of the first parts, `FACTS` lanes each."""
         offset = self._facts_of(self.first, turn, slot)
         return self.t.load(self.facts, offset, self.b.index(parts * FACTS), length, "facts", pad)

@@ -21,13 +21,16 @@ _REDUCTIONS = {
 
 
 class Ops:
-    """Builds ops at the insertion point, with `b`. What changes nothing builds nothing: a repetition once, a group whole."""
+    """Builds ops at the insertion point, with `b`. What changes nothing builds nothing: a repetition once, a group
+    whole."""
 
     def __init__(self, b: Builder):
         self.b = b
         self.zero, self.one = b.index(0), b.index(1)
 
-    def make(self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes) -> ir.Value:
+    def make(
+        self, cls: str, *operands, length: int, name: str, element: ir.Type | None = None, **attributes
+    ) -> ir.Value:
         """An op of the tile level whose (first) result is a tile, by default of the first operand's elements."""
         element = element or ir.ShapedType(operands[0].type).element_type
         op = self.b.build(TILE.classes[cls], *operands, results=[tile_type(length, element)], name=name, **attributes)
@@ -85,7 +88,8 @@ class Ops:
         return self.b.op(arith.subf, place, self.f32_of(column), name=name)
 
     def in_row(self, places: ir.Value, column: ir.Value, name: str) -> ir.Value:
-        """Positions (f32, one or a tile) in a chunk that starts at a column (index), counted from the row's start on."""
+        """Positions (f32, one or a tile) in a chunk that starts at a column (index), counted from the row's start
+        on."""
         if constant_index(column) == 0:
             return places
         start = self.f32_of(column)
@@ -194,7 +198,9 @@ class Ops:
     def take(self, x: ir.Value, group: int, start: int, count: int, name: str) -> ir.Value:
         if count == group:
             return x
-        return self.make("Take", x, length=length_of(x) // group * count, name=name, group=group, start=start, count=count)
+        return self.make(
+            "Take", x, length=length_of(x) // group * count, name=name, group=group, start=start, count=count
+        )
 
     def spread(self, x: ir.Value, group: int, to: int, fill: float, name: str) -> ir.Value:
         if to == group:

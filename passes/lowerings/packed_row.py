@@ -1,4 +1,5 @@
-"""Elements of a row between two values, with their positions, in global memory: where they are few, passes over them are short.
+"""Elements of a row between two values, with their positions, in global memory: where they are few, passes over them
+are short.
 
 They lie one behind the other in order of position, so what is collected from them is in the order in which it would be
 collected from the row.
@@ -25,8 +26,8 @@ _SHARE = 6  # of the row: of a larger share, passes over the row are no longer
 
 
 class PackedRow:
-    """Builds the list of one kernel's rows; the insertion point at construction is the kernel's start. `ramp` and `lane` are
-    those of a `Collector`."""
+    """Builds the list of one kernel's rows; the insertion point at construction is the kernel's start. `ramp` and
+    `lane` are those of a `Collector`."""
 
     def __init__(self, t: Ops, ramp: ir.Value, lane: ir.Value, vocabulary: int):
         self.t, self.b = t, t.b
@@ -39,8 +40,8 @@ class PackedRow:
         self.start = t.b.op(arith.muli, core, t.b.index(self.capacity + 8), name="own_list")
 
     def pack(self, chunks: RowChunks, low: ir.Value, high: ir.Value, about: str) -> tuple[ir.Value, ir.Value]:
-        """Packs the numbers from `low` on that are below `high`, or all of those if it is NaN: how many they are, and whether the
-        list has them all (i1)."""
+        """Packs the numbers from `low` on that are below `high`, or all of those if it is NaN: how many they are, and
+        whether the list has them all (i1)."""
         t, b = self.t, self.b
         piece = b.index(_PIECE)
         has_end = b.cmpf("OEQ", high, high, "has_end")
@@ -62,7 +63,8 @@ class PackedRow:
                 t.store(places, self.places, at, count)
                 return []
 
-            # Always, and at least one: so that nothing waits for the copies here. The next chunk overwrites what is too much.
+            # Always, and at least one: so that nothing waits for the copies here. The next chunk overwrites what is too
+            # much.
             store(t.zero, t.larger(t.smaller(kept, piece), t.one, "count"))
             rest = lambda start: store(start, t.smaller(t.minus(kept, start), piece, "rest"))
             loop = lambda: b.for_(piece, kept, piece, [], rest, induction="start") or []

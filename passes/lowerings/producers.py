@@ -4,8 +4,8 @@ An operator's operand is often the result of elementwise work (`logits / tempera
 one piece of such a value inside the kernel, at the place where the piece is needed: it walks the value's definition
 (`linalg.generic`, broadcasts, casts, constants, kernel arguments) and builds the same arithmetic on tiles.
 
-A piece is named by its access (`access.py`). Pieces without columns do not change inside a row: they are computed once a
-row, on a tile of one 32-byte block, and spread by a splat.
+A piece is named by its access (`access.py`). Pieces without columns do not change inside a row: they are computed once
+a row, on a tile of one 32-byte block, and spread by a splat.
 
 Which scalar operations there are, and how they are computed, is said in `bodies.py`. The caller's structure is passed
 through unchanged: what cannot be computed here is reported at its own location, every such op once.
@@ -26,7 +26,8 @@ from ..builder import Builder, name_of, tile_type, up
 from ..diagnostics import emit_error
 from . import bodies
 from .access import (
-    SLICE, TAKEN_APART, VIEWS, Access, accesses, base_of, captured, columns_apart, compares, constant_of, has_columns, in_order,
+    SLICE, TAKEN_APART, VIEWS, Access, accesses, base_of, captured, columns_apart, compares, constant_of, has_columns,
+    in_order,
     inputs, is_boolean, positions_in, start_of, unsupported_reason,
 )  # fmt: skip
 
@@ -48,8 +49,8 @@ class Producers:
     """Computes pieces of the values of one kernel function.
 
     `buffers` gives the global memory of each function argument by number. `enter_row` must be called at the start of a
-    row, with the insertion point there, before any `piece`. `piece_lanes` is the most that is to be computed at once, None
-    for no limit: who asks for longer pieces of computed values goes about them in parts."""
+    row, with the insertion point there, before any `piece`. `piece_lanes` is the most that is to be computed at once,
+    None for no limit: who asks for longer pieces of computed values goes about them in parts."""
 
     def __init__(self, builder: Builder, buffers: Sequence[ir.Value], tile: int, piece_lanes: int | None = None):
         self.piece_lanes = piece_lanes
@@ -72,8 +73,8 @@ class Producers:
     def enter_row(
         self, row: ir.Value, chunked: Sequence[tuple[ir.Value, Access]], scalars: Sequence[ir.Value | None] = ()
     ) -> None:
-        """Starts a row: computes what the given pieces need once a row, at the insertion point. `scalars` are values of which
-        `row_scalar` will be asked: all are loaded before the scalar unit waits for the first."""
+        """Starts a row: computes what the given pieces need once a row, at the insertion point. `scalars` are values of
+        which `row_scalar` will be asked: all are loaded before the scalar unit waits for the first."""
         self.row = row
         self._row_tiles.clear()
         self._scalars.clear()
@@ -83,9 +84,12 @@ class Producers:
         self.prepare(chunked)
 
     def enter_position(self, position: ir.Value, labels: Access, shape: Sequence[int]) -> None:
-        """Says which row it is, of those of all positions in the dimensions of `shape` before the columns: where a piece has
-        all of them, that number is where it lies."""
-        self._position = position, {label: size for label, size in zip(labels, shape) if label not in (None, "col") and size != 1}
+        """Says which row it is, of those of all positions in the dimensions of `shape` before the columns: where a
+        piece has all of them, that number is where it lies."""
+        self._position = (
+            position,
+            {label: size for label, size in zip(labels, shape) if label not in (None, "col") and size != 1},
+        )
 
     @property
     def place(self) -> ir.Value:
@@ -93,8 +97,8 @@ class Producers:
         return self.row if self._position is None else self._position[0]
 
     def prepare(self, chunked: Sequence[tuple[ir.Value, Access]]) -> None:
-        """Makes the tiles that the given pieces, of `tile` elements, need throughout the row, at the insertion point. Called
-        again in front of a loop whose pieces have another length."""
+        """Makes the tiles that the given pieces, of `tile` elements, need throughout the row, at the insertion point.
+        Called again in front of a loop whose pieces have another length."""
         self._splats.clear()
         for value, access in chunked:
             self._prepare(value, access)
@@ -120,9 +124,9 @@ class Producers:
         pad: float | None,
         done: dict | None = None,
     ) -> ir.Value:
-        """A run of columns of a value as a tile: float32, int32, or a mask. `pad` fills the lanes from `count` on of what
-        is loaded from global memory; None: there are none. `done` holds what has been computed for the same columns of the
-        same row."""
+        """A run of columns of a value as a tile: float32, int32, or a mask. `pad` fills the lanes from `count` on of
+        what is loaded from global memory; None: there are none. `done` holds what has been computed for the same
+        columns of the same row."""
         return self._compute(value, access, column, count, pad, {} if done is None else done)
 
     def raw_piece(self, value: ir.Value, access: Access, column: ir.Value, count: ir.Value, pad: float) -> ir.Value:
@@ -140,8 +144,8 @@ class Producers:
 
     @contextlib.contextmanager
     def scattered(self, columns: ir.Value, places: Sequence[ir.Value]):
-        """Within, a piece is not one run of columns but the elements at several, each in the first lane of a block of 8, loaded
-        without one waiting for another. The columns are `places`; the int32 tile `columns` holds them too."""
+        """Within, a piece is not one run of columns but the elements at several, each in the first lane of a block of
+        8, loaded without one waiting for another. The columns are `places`; the int32 tile `columns` holds them too."""
         self._places = (columns, places)
         yield
         self._places = None
@@ -149,7 +153,8 @@ class Producers:
     # -- pieces that are the same throughout a row --------------------------------------------------------------
 
     def _needed(self, value: ir.Value, access: Access) -> Iterator[tuple[ir.Value, Access]]:
-        """What a piece is computed from, each after what it needs: down to what is known, or the same throughout a row."""
+        """What a piece is computed from, each after what it needs: down to what is known, or the same throughout a
+        row."""
 
         def sources(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
             given = not has_columns(piece[1]) or isinstance(piece[0].owner, ir.Block) or piece in self.known
@@ -169,7 +174,11 @@ class Producers:
             owner = each.owner
             if not has_columns(its_access):
                 self._splat(each, its_access)
-            elif not isinstance(owner, ir.Block) and (each, its_access) not in self.known and owner.name == "linalg.generic":
+            elif (
+                not isinstance(owner, ir.Block)
+                and (each, its_access) not in self.known
+                and owner.name == "linalg.generic"
+            ):
                 constants = (view.operation for view in owner.regions[0].blocks[0].operations)
                 own = [op.results[0] for op in constants if op.name == "arith.constant"]
                 for constant in (*own, *captured(owner)):
@@ -227,7 +236,9 @@ class Producers:
         if not is_boolean(value):
             return self.row_scalar(value, access, name)
         number = bodies.one_or_zero(self.b, self.row_tile(value, access), name)
-        return self.b.build(TILE.classes["Extract"], number, self.b.index(0), results=[self.b.f32_type], name=name).scalar
+        return self.b.build(
+            TILE.classes["Extract"], number, self.b.index(0), results=[self.b.f32_type], name=name
+        ).scalar
 
     # -- the walk -----------------------------------------------------------------------------------------------
 
@@ -285,7 +296,10 @@ class Producers:
         """Columns with other elements between them: these are loaded too, and left out."""
         b, name, element = self.b, self._name(argument), ir.ShapedType(argument.type).element_type
         if gap not in TAKEN_APART or self._places is not None or self._runs is not None:
-            emit_error(argument.owner.owner, f"columns {gap} elements apart cannot be loaded: kernels take one of {TAKEN_APART}")
+            emit_error(
+                argument.owner.owner,
+                f"columns {gap} elements apart cannot be loaded: kernels take one of {TAKEN_APART}",
+            )
             raise Unsupported
         *_, last = (i for i, label in enumerate(access) if base_of(label) == "col")
         starts = [start_of(label) for label in access[last + 1 :]]
@@ -304,7 +318,9 @@ class Producers:
             narrow = str(held) == "i8"
             wide = bodies.float_of_int(b, raw, name) if narrow else self._widen(raw, name)
             types = [tile_type(self.tile, ir.RankedTensorType(wide.type).element_type)]
-            taken = b.build(TILE.classes["Take"], wide, results=types, group=gap, start=within, count=1, name=name).value
+            taken = b.build(
+                TILE.classes["Take"], wide, results=types, group=gap, start=within, count=1, name=name
+            ).value
             if is_boolean(argument):
                 return self._holds(taken, name)
             return bodies.byte_of_float(b, taken) if narrow else taken
@@ -345,7 +361,9 @@ class Producers:
                 name=result,
             ).value
 
-    def _load_each(self, argument: ir.Value, access: Access, element: ir.Type, pad: float | None, name: str | None) -> ir.Value:
+    def _load_each(
+        self, argument: ir.Value, access: Access, element: ir.Type, pad: float | None, name: str | None
+    ) -> ir.Value:
         """The elements at several columns, each in a block of 32 bytes."""
         b, (_, columns) = self.b, self._places
         lanes = _BLOCK_BYTES // width_of(element)
@@ -378,10 +396,15 @@ class Producers:
         return b.index(0) if offset is None else offset
 
     def _dims_of_position(self, shape: ir.RankedTensorType, access: Access) -> list[int]:
-        """The dimensions of a piece that the number of the row at hand counts through, if it has all of them, and whole."""
+        """The dimensions of a piece that the number of the row at hand counts through, if it has all of them, and
+        whole."""
         if self._position is None:
             return []
-        dims = [dim for dim, label in enumerate(access) if label is not None and base_of(label) != "col" and shape.shape[dim] != 1]
+        dims = [
+            dim
+            for dim, label in enumerate(access)
+            if label is not None and base_of(label) != "col" and shape.shape[dim] != 1
+        ]
         return dims if {access[dim]: shape.shape[dim] for dim in dims} == self._position[1] else []
 
     def _widen(self, tile: ir.Value, name: str | None, boolean: bool = False, in_runs: bool = False) -> ir.Value:
@@ -425,7 +448,9 @@ class Producers:
         b, of_columns = self.b, base_of(label) == "col"
         if of_columns and self._places is not None:
             types = [tile_type(self.tile, b.i32_type)]
-            places = b.build(TILE.classes["Broadcast"], self._places[0], results=types, width=_ROW_LANES, name="places").value
+            places = b.build(
+                TILE.classes["Broadcast"], self._places[0], results=types, width=_ROW_LANES, name="places"
+            ).value
             start = b.splat(b.i32(start_of(label)), self.tile)
             return b.op(arith.addi, places, start, name="positions") if start_of(label) else places
         position = self._plus_start(self.position_of(label, column), label)

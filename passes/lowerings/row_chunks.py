@@ -46,9 +46,9 @@ class RowChunks:
     """The columns `start` to `end` of the row at hand, `chunk` at a time.
 
     `length` is the most that `end - start`, at least 1, can be. `ramp` is a float32 ramp of a chunk's length, for
-    stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the insertion
-    point, and stays in the unified buffer. Lanes beyond it hold `padding`. One that is `whole` consists of full chunks, which
-    constants need not tell."""
+    stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the
+    insertion point, and stays in the unified buffer. Lanes beyond it hold `padding`. One that is `whole` consists of
+    full chunks, which constants need not tell."""
 
     has_places = False
 
@@ -85,8 +85,8 @@ class RowChunks:
     def each(
         self, carried: Sequence[tuple[str, ir.Value]], body: Callable[..., Sequence[ir.Value]], about: str
     ) -> list[ir.Value]:
-        """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk. A stretch that is one
-        chunk needs no loop."""
+        """A pass over the stretch. `body(chunk, *carried)` returns what it hands to the next chunk. A stretch that is
+        one chunk needs no loop."""
         b = self.b
         size = b.index(self.chunk, "chunk")
         self._prepare(self.chunk)
@@ -111,8 +111,8 @@ class RowChunks:
         return stretch
 
     def sample(self, rows: int, length: int) -> ir.Value:
-        """`rows` runs of `length` elements each, evenly spread over a stretch (float32); one that is cut short at the row's
-        end reaches into what is before it."""
+        """`rows` runs of `length` elements each, evenly spread over a stretch (float32); one that is cut short at the
+        row's end reaches into what is before it."""
         b, producers, start = self.b, self.producers, self.start
         producers.tile = rows * length
         producers.prepare([(self.logits, _ACCESS)])
@@ -153,7 +153,15 @@ class RowChunks:
             return [with_slice(b, chunk, self.producers.piece(self.logits, _ACCESS, place, left, 0.0), start, "x")]
 
         blank = b.splat(b.f32(0.0), self.chunk, "x")
-        return b.for_(b.index(0), count, size, [("x", blank)], one, induction="start", about=Stage("ComputeInPieces", "The chunk, piece by piece."))[0]
+        return b.for_(
+            b.index(0),
+            count,
+            size,
+            [("x", blank)],
+            one,
+            induction="start",
+            about=Stage("ComputeInPieces", "The chunk, piece by piece."),
+        )[0]
 
     def _prepare(self, tile: int) -> None:
         """Makes what pieces of `tile` elements need, or shorter ones where a chunk is computed in pieces."""

@@ -1,11 +1,12 @@
 """The cores that search one row: each has a part of it, and all get what the others found.
 
-Between what is given and what is taken the cores of a group meet (`tile.sync_all`). A core that has the row to itself meets
+Between what is given and what is taken the cores of a group meet (`tile.sync_all`). A core that has the row to itself
+meets
 nobody: what it takes is what it gave. Either way
 
 - *counts* are added up, exactly;
-- *unit sums* of the row, one for each 1024 of its positions, lie in global memory in the order of the row and are added up
-  by one tree;
+- *unit sums* of the row, one for each 1024 of its positions, lie in global memory in the order of the row and are added
+  up by one tree;
 - *lists* of the parts are put one behind the other, in the order of the row.
 
 So what is taken has the same bits for any split.
@@ -93,12 +94,14 @@ class Alone:
 
 
 class Group(Alone):
-    """A row that `parts` cores share, each with at most `length` elements. `turn` is the round of the row at hand, `start`
-    where this core's part begins."""
+    """A row that `parts` cores share, each with at most `length` elements. `turn` is the round of the row at hand,
+    `start` where this core's part begins."""
 
     is_alone = False
 
-    def __init__(self, t: Ops, vocabulary: int, element: ir.Type, meeting: Meeting, parts: int, part: ir.Value, length: int):
+    def __init__(
+        self, t: Ops, vocabulary: int, element: ir.Type, meeting: Meeting, parts: int, part: ir.Value, length: int
+    ):
         super().__init__(t, vocabulary, element)
         self.meeting, self.parts, self.part, self.length = meeting, parts, part, up(length, 64)
         self.sums_core = meeting.first
@@ -139,7 +142,10 @@ class Group(Alone):
         def better(part, largest, beside):
             other = self._fact(facts, part, 0)
             is_larger = b.cmpf("OGT", other, largest, "is_larger")
-            return [b.select(is_larger, other, largest, "largest"), b.select(is_larger, self._fact(facts, part, 1), beside, "beside")]
+            return [
+                b.select(is_larger, other, largest, "largest"),
+                b.select(is_larger, self._fact(facts, part, 1), beside, "beside"),
+            ]
 
         first = [("largest", t.extract(facts, t.zero, "largest")), ("beside", t.extract(facts, t.one, "beside"))]
         return tuple(b.for_(t.one, b.index(self.parts), t.one, first, better, induction="other"))

@@ -1,14 +1,15 @@
 """The nucleus of a row that only top-p cuts: its elements in descending order, as far as they reach p.
 
-The row is cut into bands of values, at fixed ranks of a sorted sample. A band begins with the number and the mass of what is
-above it, and goes on in batches (`descending.py`). So bands are independent of each other, and cores that share a row share its
-bands; one that begins beyond p is not looked at. The bits of a sum follow from the row and its length alone, whoever adds it up.
-p is reached in a band only if the next one begins beyond it: the mass that it begins with and the running sum up to there are
-rounded differently, and a row must end in one place.
+The row is cut into bands of values, at fixed ranks of a sorted sample. A band begins with the number and the mass of
+what is above it, and goes on in batches (`descending.py`). So bands are independent of each other, and cores that share
+a row share its bands; one that begins beyond p is not looked at. The bits of a sum follow from the row and its length
+alone, whoever adds it up.
+p is reached in a band only if the next one begins beyond it: the mass that it begins with and the running sum up to
+there are rounded differently, and a row must end in one place.
 
-In a long row neighbouring bands are a window, whose elements one pass packs into a list (`packed_row.py`): passes for these
-bands go over that. The first window ends where the sample says that the nucleus does, in all likelihood; a wide nucleus takes
-several. Where only an index is asked for, what cannot have it is passed over (`sample_race.py`).
+In a long row neighbouring bands are a window, whose elements one pass packs into a list (`packed_row.py`): passes for
+these bands go over that. The first window ends where the sample says that the nucleus does, in all likelihood; a wide
+nucleus takes several. Where only an index is asked for, what cannot have it is passed over (`sample_race.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _LISTED = 3072  # of a list, to measure at a time
 _MANY_LISTS = 1 << 16  # elements of a row of which a wide nucleus is worth several lists, one after the other
 _REST = 0.85  # of the mass that p leaves out: so much is taken to be below the bands that hold the nucleus
 _SLACK = 1.5  # elements of a window, to their mean, with which the list is full
-# More than what rounding parts the running sum of a row of 2^20 elements and the mass above an edge by: at most 2048 batches and
-# 1024 pieces more of the one, 256 chunks of the other, and the depth of trees, of 2^-24 each.
+# More than what rounding parts the running sum of a row of 2^20 elements and the mass above an edge by: at most 2048
+# batches and 1024 pieces more of the one, 256 chunks of the other, and the depth of trees, of 2^-24 each.
 _ROUNDING = 2.0**-12
 
 
@@ -189,7 +190,9 @@ class Nucleus:
 
         carried = [("going", t.one), ("first_band", t.zero), ("number_above", t.zero), ("weight_above", b.f32(0.0))]
         carried += zip(Survivors.NAMES, nothing)
-        _, _, _, _, *found = b.while_(carried, goes_on, one_window, about=Stage("SearchWindows", "The row, a window of bands at a time."))
+        _, _, _, _, *found = b.while_(
+            carried, goes_on, one_window, about=Stage("SearchWindows", "The row, a window of bands at a time.")
+        )
         return Survivors(*found)
 
     # -- windows ------------------------------------------------------------------------------------------------
@@ -214,9 +217,9 @@ class Nucleus:
     def _window(
         self, of_row: Sampled, first: ir.Value, above: Above, likely: ir.Value, part: ir.Value, parts: int
     ) -> Window:
-        """The window that begins with a band, its elements packed into the list if it has room for them. Bits do not depend on
-        whether it has more than the sample says: what is said of a band or an edge comes from the list or from the row, as the
-        row has it."""
+        """The window that begins with a band, its elements packed into the list if it has room for them. Bits do not
+        depend on whether it has more than the sample says: what is said of a band or an edge comes from the list or
+        from the row, as the row has it."""
         t, b, descending = self.t, self.b, self.descending
         bands = b.index(descending.bands)
         widest = t.smaller(t.plus(first, b.index(self.widest)), bands)
@@ -231,7 +234,9 @@ class Nucleus:
         own = [f"{name}_{side}" for side in ("above_own", "below_own") for name in Above.NAMES]
 
         def pack():
-            number, has_all = self.packed.pack(of_row.wide, low, high, Stage("ListWindow", "The elements of these bands."))
+            number, has_all = self.packed.pack(
+                of_row.wide, low, high, Stage("ListWindow", "The elements of these bands.")
+            )
             listed = PackedChunks(self.packed, number, _LISTED)
             edges = [descending.edge(of_row.sample, t.plus(first, band)) for band in (part, t.plus(part, t.one))]
             edges = [*edges[parts == 1 :], low]
@@ -244,7 +249,8 @@ class Nucleus:
         nothing = lambda: [t.zero, b.select(t.both(lists, is_empty), t.one, t.zero), *unknown, above.weight]
         number, is_listed, *own, weight = b.if_(
             t.both(lists, t.opposite(is_empty)), ["listed", "is_listed", *own, "weight_below"], pack, nothing,
-            types=[b.index_type, b.index_type, *of_edge, *of_edge, b.f32_type], about=Stage("ListOfWindow", "A list of a window."),
+            types=[b.index_type, b.index_type, *of_edge, *of_edge, b.f32_type],
+            about=Stage("ListOfWindow", "A list of a window."),
         )  # fmt: skip
         is_listed = b.cmpi("ne", is_listed, t.zero, "is_listed")
         in_row = lambda: self._above(of_row.chunks, [low], of_row)[0].parts()
@@ -322,7 +328,9 @@ class Nucleus:
             return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, end))
 
         def above_band(band, known):
-            measured = lambda: self._above_edge(window, of_row, edge(band), Stage("MeasureAboveBand", "How much is above the band.")).parts()
+            measured = lambda: self._above_edge(
+                window, of_row, edge(band), Stage("MeasureAboveBand", "How much is above the band.")
+            ).parts()
             is_first, is_known = b.cmpi("eq", band, first, "is_first"), b.cmpi("sge", known.number, t.zero)
             known = lambda known=known: b.if_(is_known, Above.NAMES, known.parts, measured, types=edge_types)
             return Above(*b.if_(is_first, Above.NAMES, above.parts, known, types=edge_types))
@@ -345,17 +353,21 @@ class Nucleus:
 
         carried = [("going", t.one), ("band", own_first), *zip(("number_above", "weight_above"), own.parts())]
         carried += zip(Survivors.NAMES, found.parts())
-        going, _, _, _, *found = b.while_(carried, goes_on, one_band, about=Stage("SearchBands", "Bands of values, from the greatest down."))
+        going, _, _, _, *found = b.while_(
+            carried, goes_on, one_band, about=Stage("SearchBands", "Bands of values, from the greatest down.")
+        )
         return [going, *found]
 
     def _below(
         self, of_row: Sampled, window: Window, own: ir.Value, band: ir.Value, rival: ir.Value, found: Survivors
     ) -> Above:
-        """What is above a band's lower edge, where some rank may have the best score. In a row that is not worth a pass as long
-        as there is none."""
+        """What is above a band's lower edge, where some rank may have the best score. In a row that is not worth a pass
+        as long as there is none."""
         t, b = self.t, self.b
         low = self.descending.edge(of_row.sample, t.plus(band, t.one))
-        measured = lambda: self._above_edge(window, of_row, low, Stage("MeasureLowerEdge", "How much is above its lower edge.")).parts()
+        measured = lambda: self._above_edge(
+            window, of_row, low, Stage("MeasureLowerEdge", "How much is above its lower edge.")
+        ).parts()
         is_measured = t.either(window.is_listed, b.cmpf("OGT", found.best, b.f32(NEG_INF)))
         is_measured = t.both(is_measured, b.cmpi("slt", rival, window.below.number), "is_measured")
         is_own = t.both(b.cmpi("eq", band, own), window.is_listed, "is_own")
@@ -366,8 +378,9 @@ class Nucleus:
     def _next_rival(
         self, of_row: Sampled, window: Window, band: ir.Value, above: Above, parts: int, found: Survivors
     ) -> tuple[ir.Value, Above, ir.Value]:
-        """The next band to look at, what is above it, and the first rank from there on that may have a better score than the
-        best, the window's end if none may. That is this band, or a later one of this part's if that rank is far beyond."""
+        """The next band to look at, what is above it, and the first rank from there on that may have a better score
+        than the best, the window's end if none may. That is this band, or a later one of this part's if that rank is
+        far beyond."""
         t, b = self.t, self.b
         edge = lambda band: self.descending.edge(of_row.sample, band)
         names, types = ["band", *Above.NAMES, "rival"], [b.index_type, b.index_type, b.f32_type, b.index_type]
@@ -386,7 +399,9 @@ class Nucleus:
             later = t.plus(band, b.op(arith.muli, steps, b.index(parts)), "later_band")
 
             def skipped():
-                after = self._above_edge(window, of_row, edge(later), Stage("MeasureLaterBand", "How much is above a later band."))
+                after = self._above_edge(
+                    window, of_row, edge(later), Stage("MeasureLaterBand", "How much is above a later band.")
+                )
                 there = lambda: [later, *after.parts(), rival_from(later, after)]
                 return b.if_(b.cmpi("sle", after.number, rival, "is_before"), names, there, here, types=types)
 
@@ -471,8 +486,8 @@ class Nucleus:
     def _piece(
         self, of_row: Sampled, window: Window | None, values, indices, count, rank, before, found: Survivors, band: Band
     ) -> list[ir.Value]:
-        """The next elements in descending order: whether to go on (index), the rank after them, the sum up to there, and
-        what is known by now."""
+        """The next elements in descending order: whether to go on (index), the rank after them, the sum up to there,
+        and what is known by now."""
         t, b = self.t, self.b
         probability = self._inside(self.probabilities.of(values, of_row.mass), count)
         sums = t.running_sums(probability, "running_sums")
@@ -504,8 +519,8 @@ class Nucleus:
     def _keep(
         self, of_row: Sampled, values, indices, probability, going, kept, count, rank, found: Survivors, band: Band
     ) -> list[ir.Value]:
-        """What min-p leaves of the first `kept` elements of `count`: whether to go on (index), the rank after them, and what is
-        known by then."""
+        """What min-p leaves of the first `kept` elements of `count`: whether to go on (index), the rank after them, and
+        what is known by then."""
         t, b, row = self.t, self.b, of_row.row
         if of_row.bound is not None:
             below = t.find_first(t.compare("OLT", probability, of_row.bound, "is_below"), "first_below")
@@ -530,7 +545,8 @@ class Nucleus:
         return [b.select(going, t.one, t.zero), end, *after]
 
     def _confirmed(self, of_row: Sampled, window: Window | None, reached, count, end, band: Band) -> ir.Value:
-        """The position at which running sums reach p; one behind them if the next band begins short of p. `end` is the last
+        """The position at which running sums reach p; one behind them if the next band begins short of p. `end` is the
+        last
         sum: where it exceeds p by more than rounding, the next band does."""
         t, b, p = self.t, self.b, of_row.row.p
         crosses = t.both(b.cmpi("slt", reached, count), t.opposite(band.is_last), "crosses")

@@ -26,7 +26,8 @@ class Mass:
     """What the elements of a row weigh (f32).
 
     Attributes:
-      reference: the number that weights are relative to, exp(x - reference): near the largest element. Not of probabilities.
+      reference: the number that weights are relative to, exp(x - reference): near the largest element. Not of
+        probabilities.
       total: the sum of all weights; NaN where an element is NaN or infinite, or none is finite. 1 of probabilities.
       maximum: the largest element; None if the operator has no min-p. Of probabilities it is NaN if one of them is.
     """
@@ -37,8 +38,8 @@ class Mass:
 
 
 class Probabilities:
-    """Builds them for the rows of one kernel. `chunks(length)` gives the row at hand in chunks; `is_short` says that it is
-    one chunk of `chunk` elements."""
+    """Builds them for the rows of one kernel. `chunks(length)` gives the row at hand in chunks; `is_short` says that it
+    is one chunk of `chunk` elements."""
 
     def __init__(self, t: Ops, chunks, chunk: int, vocabulary: int, is_short: bool, is_logits: bool, has_min_p: bool):
         self.t, self.b, self.chunks, self.chunk = t, t.b, chunks, chunk

@@ -1,19 +1,20 @@
 """Which ranks of a nucleus may have the best score, so that nobody needs to know the elements at the others.
 
-The score at rank r is p_r / (|q_r| + eps), and q is indexed by rank: of ranks whose elements are below a value, those with
+The score at rank r is p_r / (|q_r| + eps), and q is indexed by rank: of ranks whose elements are below a value, those
+with
 
     p(value) / (|q_r| + eps) <= best
 
-have no score above the best one of lower ranks, and of equal scores the one of lower rank wins. So a pass over q alone finds the
-first rank that may. Whether its element is in the nucleus does not matter to that.
+have no score above the best one of lower ranks, and of equal scores the one of lower rank wins. So a pass over q alone
+finds the first rank that may. Whether its element is in the nucleus does not matter to that.
 
-It also holds for the numbers as they are rounded. A quotient rounds monotonically in both of its operands, so the rounded bound is
-above the rounded score if p(value) is above all rounded probabilities below the value; for the exponential, which need not be
-monotonic in its last bits, p(value) is taken by `_MARGIN` greater. A bound below 0 or NaN (of negative probabilities, of q) proves
-nothing.
+It also holds for the numbers as they are rounded. A quotient rounds monotonically in both of its operands, so the
+rounded bound is above the rounded score if p(value) is above all rounded probabilities below the value; for the
+exponential, which need not be monotonic in its last bits, p(value) is taken by `_MARGIN` greater. A bound below 0 or
+NaN (of negative probabilities, of q) proves nothing.
 
-How much that saves: the best of n ranks whose probabilities are about equal is as likely to be any of them, so that after c ranks
-n more have the best score with probability n / (c + n), and less where probabilities fall.
+How much that saves: the best of n ranks whose probabilities are about equal is as likely to be any of them, so that
+after c ranks n more have the best score with probability n / (c + n), and less where probabilities fall.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Race:
         self.t, self.b, self.probabilities, self.results = t, t.b, probabilities, results
 
     def first_rival(self, first: ir.Value, last: ir.Value, high: ir.Value, mass: Mass, best: ir.Value) -> ir.Value:
-        """The first of the ranks first <= r < last, of elements below `high`, that may have a score above the best one (index);
-        `last` if none may."""
+        """The first of the ranks first <= r < last, of elements below `high`, that may have a score above the best one
+        (index); `last` if none may."""
         t, b, lanes = self.t, self.b, self.results.lanes
         edge = self.probabilities.of(b.splat(high, 8, "edge"), mass)
         most = t.extract(b.op(arith.mulf, edge, t.filled(1 + _MARGIN, 8)), t.zero, "most_probable")

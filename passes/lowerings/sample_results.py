@@ -31,7 +31,8 @@ class Choice:
 
 
 class Results:
-    """Writes the results of the rows of one kernel, every element once. The insertion point at construction is the kernel's start.
+    """Writes the results of the rows of one kernel, every element once. The insertion point at construction is the
+    kernel's start.
 
     `ramp` is a float32 ramp at least as long as every tile that comes here."""
 
@@ -59,7 +60,9 @@ class Results:
     def nothing_chosen(self) -> Choice:
         return Choice(self.b.f32(NEG_INF), self.b.i32(0))
 
-    def take(self, probability: ir.Value, indices: ir.Value, number: ir.Value, rank: ir.Value, so_far: Choice) -> Choice:
+    def take(
+        self, probability: ir.Value, indices: ir.Value, number: ir.Value, rank: ir.Value, so_far: Choice
+    ) -> Choice:
         """The first `number` lanes are survivors, from `rank` on in their order: writes them, or compares their scores
         with the best so far; the first one of equal scores wins. `number` is at least 1."""
         if self.op.is_need_sample_result:
@@ -126,7 +129,15 @@ class Results:
             t.store(words, memory, t.plus(offset, start), count, once=True)
             return []
 
-        b.for_(t.zero, number, b.index(lanes), [], some, induction="start", about=Stage("WriteWideIndices", "64-bit integers."))
+        b.for_(
+            t.zero,
+            number,
+            b.index(lanes),
+            [],
+            some,
+            induction="start",
+            about=Stage("WriteWideIndices", "64-bit integers."),
+        )
 
     def fill_up(self, number: ir.Value) -> None:
         """Zeros behind the probabilities of `number` survivors."""
@@ -161,7 +172,8 @@ class Results:
         t, b = self.t, self.b
         is_number = b.cmpf("OEQ", last, last, "is_number")
         bound = b.select(is_number, last, b.f32(float("inf")), "bound")
-        # Above a number all stay. Above +inf there is NaN: where the last one is NaN, those before it stay, and no number.
+        # Above a number all stay. Above +inf there is NaN: where the last one is NaN, those before it stay, and no
+        # number.
         everywhere = b.f32(float(self.vocabulary))
         above_until = b.select(is_number, everywhere, place, "above_until")
         equal_until = b.select(is_number, place, b.f32(-1.0), "equal_until")

@@ -1,7 +1,7 @@
 """What the cores that share a row tell each other of its units, which are neighbouring elements, through global memory.
 
-It lies in the order of the row, as if one core had found it all. `tile.sync_all` has to stand between what is given and what
-is taken, and before the next row's.
+It lies in the order of the row, as if one core had found it all. `tile.sync_all` has to stand between what is given and
+what is taken, and before the next row's.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """`ascend.sort` on tiles.
 
 - *Rows that fit one list* are sorted whole.
-- *Longer rows* in batches (`descending.py`): values between two, collected in one pass over the row and sorted in the unified
-  buffer. Bands of values are independent of each other, so where there are fewer rows than cores, a row's bands are dealt out
-  to several; each begins with the number of elements in front of it. Nothing is merged through global memory.
+- *Longer rows* in batches (`descending.py`): values between two, collected in one pass over the row and sorted in the
+  unified buffer. Bands of values are independent of each other, so where there are fewer rows than cores, a row's bands
+  are dealt out to several; each begins with the number of elements in front of it. Nothing is merged through global
+  memory.
 
-Ascending order is the descending order of the negated values, which keeps equal values in order of position as well. NaN is
-greatest, and goes first or last by a pass of its own.
+Ascending order is the descending order of the negated values, which keeps equal values in order of position as well.
+NaN is greatest, and goes first or last by a pass of its own.
 """
 
 from __future__ import annotations
@@ -86,7 +87,14 @@ class _Sort:
         self.producers.enter_row(row, [(self.op.x, ("row", "col"))])
         self.row_offset = b.op(arith.muli, row, b.index(self.length), name="row_offset")
         rows = RowChunks(
-            b, self.producers, self.op.x, t.zero, b.index(self.length), chunk=self.chunk, length=self.length, ramp=self.ramp
+            b,
+            self.producers,
+            self.op.x,
+            t.zero,
+            b.index(self.length),
+            chunk=self.chunk,
+            length=self.length,
+            ramp=self.ramp,
         )
         chunks = _Ordered(t, rows, self.ramp, self.descends)
         if self.is_short:
@@ -104,7 +112,8 @@ class _Sort:
             nans = t.reduced("add", ones, "nans")
             values, indices = b.if_(
                 b.cmpf("OGT", nans, b.f32(0.0)), ["values", "indices"], lambda: self.rotated(values, indices, nans),
-                lambda: [values, indices], types=[values.type, indices.type], about=Stage("MoveNan", "NaN goes from the front to the end."),
+                lambda: [values, indices], types=[values.type, indices.type],
+                about=Stage("MoveNan", "NaN goes from the front to the end."),
             )  # fmt: skip
         self.write(values, indices, t.zero, b.index(self.length))
 
@@ -156,7 +165,15 @@ class _Sort:
                 one_band(self.part)
             return
         bands, parts = b.index(self.descending.bands), b.index(self.parts)
-        b.for_(self.part, bands, parts, [], one_band, induction="band", about=Stage("SortBands", "Bands of values, from the greatest down."))
+        b.for_(
+            self.part,
+            bands,
+            parts,
+            [],
+            one_band,
+            induction="band",
+            about=Stage("SortBands", "Bands of values, from the greatest down."),
+        )
 
     def count(self, chunks: _Ordered, predicate: str, bound: ir.Value | None) -> ir.Value:
         """How many elements compare so with a number, or with themselves (index)."""
@@ -164,7 +181,11 @@ class _Sort:
         ones = t.filled(1.0, self.chunk, "ones")
 
         def body(chunk: Chunk, numbers):
-            hits = b.cmpf(predicate, chunk.x, chunk.x, "hits") if bound is None else t.compare(predicate, chunk.x, bound, "hits")
+            hits = (
+                b.cmpf(predicate, chunk.x, chunk.x, "hits")
+                if bound is None
+                else t.compare(predicate, chunk.x, bound, "hits")
+            )
             return [b.op(arith.addf, numbers, t.where(hits, ones, 0.0, "hit_ones"), name="numbers")]
 
         (numbers,) = chunks.each([("numbers", t.filled(0.0, self.chunk, "numbers"))], body, "A count.")

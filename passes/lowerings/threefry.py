@@ -1,14 +1,16 @@
 """Threefry-2x32 on tiles, and numbers drawn with it as `jax.random` draws them.
 
-A number is a function of a key, two words, and of where it stands in the array that is drawn, a counter of 64 bits. So a kernel
-draws those that it needs, wherever they stand, and never the array. The cipher is that of Salmon, Moraes, Dror and Shaw,
-"Parallel random numbers: as easy as 1, 2, 3" (2011), with 20 rounds: additions that wrap around, rotations and exclusive ors.
-The words of the counter are its upper and its lower half, and the bits drawn are the exclusive or of the two words that come
+A number is a function of a key, two words, and of where it stands in the array that is drawn, a counter of 64 bits. So
+a kernel draws those that it needs, wherever they stand, and never the array. The cipher is that of Salmon, Moraes, Dror
+and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011), with 20 rounds: additions that wrap around, rotations
+and exclusive ors.
+The words of the counter are its upper and its lower half, and the bits drawn are the exclusive or of the two words that
+come
 out: the form that JAX calls partitionable.
 
-A uniform number has the upper 23 bits for a mantissa. What a race needs is `-log` of one, an exponential number; `-log` of
-that is a Gumbel number, negated. Near 1 the logarithm is small, and instructions say little of its relative error, where the
-greatest scores come from: there it is a sum of powers of what is missing to 1, which is exact.
+A uniform number has the upper 23 bits for a mantissa. What a race needs is `-log` of one, an exponential number; `-log`
+of that is a Gumbel number, negated. Near 1 the logarithm is small, and instructions say little of its relative error,
+where the greatest scores come from: there it is a sum of powers of what is missing to 1, which is exact.
 """
 
 from __future__ import annotations
@@ -89,11 +91,15 @@ class Threefry:
         carried = zip(("key_a", "key_b", "key_c", "rotations", "other_rotations"), (*self.key, *tables))
         return b.for_(
             t.zero, groups, one, [*carried, ("word_0", x), ("word_1", y)], group, induction="group", runs=True,
-            about=Stage("MixRounds", "Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24."),
+            about=Stage(
+                "MixRounds", "Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24."
+            ),
         )[-2:]  # fmt: skip
 
+
 class Draws(Threefry):
-    """The numbers of one row of `length` after the other, as the attributes of an op (`ascend.random_exponential`) say."""
+    """The numbers of one row of `length` after the other, as the attributes of an op (`ascend.random_exponential`)
+    say."""
 
     def __init__(self, t: Ops, op, length: int):
         super().__init__(t)
@@ -161,7 +167,8 @@ class Draws(Threefry):
         first, second, _ = self.key
         low = b.op(arith.addi, places, t.splat(self.start_low, places), name="counter_low")
         high = b.op(arith.shrsi, self.start, b.index(_WORD), name="counter_high")
-        # Only where the row starts in the upper half of what a word holds can there be a carry, where the sum has left it.
+        # Only where the row starts in the upper half of what a word holds can there be a carry, where the sum has left
+        # it.
         half = b.op(arith.andi, b.op(arith.shrsi, self.start, b.index(_WORD - 1)), b.index(1), name="in_upper_half")
         left = b.op(arith.shrui, low, t.splat(_WORD - 1, low), name="is_upper")
         minus = b.op(arith.subi, b.i32(0), t.i32_of(half))

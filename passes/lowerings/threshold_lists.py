@@ -1,8 +1,8 @@
 """Lists of elements in global memory, and the search for a threshold in one.
 
-The value that is looked for is the smallest one above which a list has less than is needed: elements, or weight. While the
-list is longer than one tile, a pivot splits it: the side without the value is dropped; what is above is remembered as one
-number. What is left then stays in the unified buffer, for a bisection on order-preserving keys.
+The value that is looked for is the smallest one above which a list has less than is needed: elements, or weight. While
+the list is longer than one tile, a pivot splits it: the side without the value is dropped; what is above is remembered
+as one number. What is left then stays in the unified buffer, for a bisection on order-preserving keys.
 
 Sums of weights run over tiles of the list, so that their bits follow from the list and the pivots alone.
 """
@@ -44,7 +44,12 @@ class ThresholdLists:
         return ListChunks(self.b, self.memory, listed.offset, listed.number, LIST_TILE)
 
     def collect(
-        self, source: RowChunks | ListChunks, belongs: Callable[[Chunk], ir.Value], memory: ir.Value, offset: ir.Value, about: str
+        self,
+        source: RowChunks | ListChunks,
+        belongs: Callable[[Chunk], ir.Value],
+        memory: ir.Value,
+        offset: ir.Value,
+        about: str,
     ) -> ir.Value:
         """Packs the elements under the mask into a list, in order; how many they are."""
         collect = lambda chunk, number: [self.append(chunk, belongs(chunk), memory, offset, number)]
@@ -86,22 +91,23 @@ class ThresholdLists:
         self, listed: Listed, spare: tuple[ir.Value, ir.Value], need: ir.Value, above: ir.Value,
         ends: tuple[ir.Value, ir.Value], pivots: tuple[ir.Value, ir.Value], weight: Weight | None,
     ) -> list[ir.Value]:  # fmt: skip
-        """The smallest value above which there is less than `need`; how much there is above it; if that is weight, how many
-        elements of the list equal it (f32).
+        """The smallest value above which there is less than `need`; how much there is above it; if that is weight, how
+        many elements of the list equal it (f32).
 
         Args:
           spare: where shorter lists go.
           above: how much there is above the whole list, less than `need`.
           ends: the value is not below the first one, and nothing in the list is above the second but NaN.
-          pivots: the values that a list that is too long is split at first, where they are inside: one that the value is
-            hardly above, then one near it.
+          pivots: the values that a list that is too long is split at first, where they are inside: one that the value
+            is hardly above, then one near it.
         """
         t, b, keys = self.t, self.b, self.keys
         low = b.op(arith.subi, keys.of(ends[0], "bound"), b.i32(1), name="below_all")
         high = keys.of(ends[1], "top")
         first, second = (keys.of(pivot, "pivot") for pivot in pivots)
         carried = [
-            ("list", listed.offset), ("other", spare[0]), ("then", spare[1]), ("number", listed.number), ("above", above),
+            ("list", listed.offset), ("other", spare[0]), ("then", spare[1]), ("number", listed.number), ("above",
+            above),
             ("low_key", low), ("high_key", high), ("pivot_key", first), ("next_pivot", second),
         ]  # fmt: skip
 
@@ -128,7 +134,12 @@ class ThresholdLists:
             return [other, then, other, number, b.select(is_lower, beyond, above, "above"), low, high, following, low]
 
         offset, _, _, number, above, low, high, _, _ = b.while_(
-            carried, too_long, narrow, about=Stage("NarrowList", "A list longer than one tile: split at a pivot, the side that has the value is kept.")
+            carried,
+            too_long,
+            narrow,
+            about=Stage(
+                "NarrowList", "A list longer than one tile: split at a pivot, the side that has the value is kept."
+            ),
         )
         return self._in_tile(Listed(offset, number), need, above, low, high, weight)
 
@@ -144,12 +155,16 @@ class ThresholdLists:
             return [self.append(chunk, mask, self.memory, offset, number), beyond]
 
         carried = [("number", t.zero), ("beyond", b.f32(0.0))]
-        return self.chunks(listed).each(carried, body, Stage("SplitAtPivot", "How much is above the pivot, and what is not."))
+        return self.chunks(listed).each(
+            carried, body, Stage("SplitAtPivot", "How much is above the pivot, and what is not.")
+        )
 
     def _measured(self, x: ir.Value, weight: Weight | None) -> ir.Value:
         return self.t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
 
-    def _in_tile(self, listed: Listed, need: ir.Value, above: ir.Value, low, high, weight: Weight | None) -> list[ir.Value]:
+    def _in_tile(
+        self, listed: Listed, need: ir.Value, above: ir.Value, low, high, weight: Weight | None
+    ) -> list[ir.Value]:
         """The same in a list of one tile, or one all of whose elements have the key `high`."""
         t, b, keys = self.t, self.b, self.keys
         x = self.chunks(listed).at(t.zero).x
@@ -164,7 +179,13 @@ class ThresholdLists:
         nearer = t.both(b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
         high = b.select(nearer, largest, high, "high_key")
         enough = lambda middle: b.cmpf("OGE", above_of(keys.value(middle, "bound")), need, "enough_above")
-        _, key = keys.bisect(low, high, enough, ("low_key", "high_key"), Stage("FindThreshold", "The smallest value above which is too little."))
+        _, key = keys.bisect(
+            low,
+            high,
+            enough,
+            ("low_key", "high_key"),
+            Stage("FindThreshold", "The smallest value above which is too little."),
+        )
         value = keys.value(key, "found")
 
         names = ["above"] if weight is None else ["above", "equal"]
@@ -172,7 +193,11 @@ class ThresholdLists:
         def in_list():
             more = self.measure(listed, value, weight, Stage("MeasureAbove", "How much is above it."))
             found = [b.op(arith.addf, above, more, name="above")]
-            return found if weight is None else [*found, self.copies(listed, value, Stage("CountEqual", "How many elements equal it."))]
+            return (
+                found
+                if weight is None
+                else [*found, self.copies(listed, value, Stage("CountEqual", "How many elements equal it."))]
+            )
 
         def in_tile():
             found = [above_of(value)]

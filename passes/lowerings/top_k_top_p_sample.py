@@ -5,7 +5,8 @@ What a row needs follows from its own k, p and m, at run time:
 - *Rows of at most 1024 elements* are sorted whole, in one list.
 - *A list* where top-k is on or one element stays: the k first elements in descending order (`leading.py`), of 128 or of
   1024 elements; top-p, min-p, the scores and the choice inside it.
-- *Batches* where only top-p cuts: the row in descending order, piece by piece (`sample_nucleus.py`), until p is reached.
+- *Batches* where only top-p cuts: the row in descending order, piece by piece (`sample_nucleus.py`), until p is
+  reached.
 - *The row as it is* where nothing sorts: chunk by chunk, in order of index.
 
 Ties go to the lower index everywhere. Sums are those of the list, or of the row in units of 512 positions.
@@ -295,7 +296,9 @@ class _Sampler:
             reached = t.find_first(t.compare("OGE", sums, row.p, "reaches_p"), "crossing")
             return [t.smaller(number, t.plus(reached, t.one), "number")]
 
-        (number,) = b.if_(row.use_p, ["number"], nucleus, lambda: [number], types=[b.index_type], about=Stage("CutAtTopP", "Top-p."))
+        (number,) = b.if_(
+            row.use_p, ["number"], nucleus, lambda: [number], types=[b.index_type], about=Stage("CutAtTopP", "Top-p.")
+        )
         if row.m is not None:
 
             def relative():
@@ -303,7 +306,14 @@ class _Sampler:
                 below = t.find_first(t.compare("OLT", probability, bound, "is_below"), "first_below")
                 return [t.smaller(number, t.larger(below, t.one), "number")]
 
-            (number,) = b.if_(row.use_m, ["number"], relative, lambda: [number], types=[b.index_type], about=Stage("CutAtMinP", "Min-p."))
+            (number,) = b.if_(
+                row.use_m,
+                ["number"],
+                relative,
+                lambda: [number],
+                types=[b.index_type],
+                about=Stage("CutAtMinP", "Min-p."),
+            )
         alone = t.either(row.one, row.first_only, "alone")
         return b.select(alone, t.one, number, "survivors")
 
@@ -332,7 +342,9 @@ class _Sampler:
             return self.results.take(probability, indices, chunk.count, chunk.column, Choice(best, chosen)).parts()
 
         carried = list(zip(Choice.NAMES, self.results.nothing_chosen().parts()))
-        _, chosen = self.chunks(self.chunk).each(carried, body, Stage("TakeInOrder", "All elements, in order of index."))
+        _, chosen = self.chunks(self.chunk).each(
+            carried, body, Stage("TakeInOrder", "All elements, in order of index.")
+        )
         return [chosen]
 
     def what_reaches(self, bound: ir.Value, mass: Mass) -> list[ir.Value]:
@@ -360,7 +372,9 @@ class _Sampler:
         # What is packed goes from chunk to chunk, so that the lanes behind it hold something.
         carried = [(name, t.filled(0.0, self.chunk, name)) for name in ("packed", "packed_places")]
         carried += [("rank", t.zero), *zip(Choice.NAMES, self.results.nothing_chosen().parts())]
-        _, _, rank, _, chosen = chunks.each(carried, body, Stage("TakeMinPInOrder", "What min-p leaves, in order of index."))
+        _, _, rank, _, chosen = chunks.each(
+            carried, body, Stage("TakeMinPInOrder", "What min-p leaves, in order of index.")
+        )
         self.results.fill_up(rank)
         return [chosen]
 
@@ -465,8 +479,12 @@ class _Sampler:
         if sample is not None:
             found = b.if_(
                 self.exchange.any_searches(turn), _CHOICE,
-                lambda: self.split_nucleus(row, sample, turn, searches, t.both(takes_part, searches), found), lambda: list(found),
-                types=self.choice_types(), about=Stage("SearchNucleus", "All cores go along where a row of this round is searched for its nucleus."),
+                lambda: self.split_nucleus(row, sample, turn, searches, t.both(takes_part, searches), found),
+                lambda: list(found),
+                types=self.choice_types(),
+                about=Stage(
+                    "SearchNucleus", "All cores go along where a row of this round is searched for its nucleus."
+                ),
             )  # fmt: skip
 
         def write():
@@ -478,7 +496,8 @@ class _Sampler:
         b.if_(t.both(takes_part, row.in_order), [], write)
 
     def give_mass(self, searches: ir.Value, start: ir.Value, end: ir.Value, turn: ir.Value) -> ir.Value:
-        """What this core's part of a row weighs, for all cores of the group, if the nucleus is searched for. Returns the sample."""
+        """What this core's part of a row weighs, for all cores of the group, if the nucleus is searched for. Returns
+        the sample."""
         t, b = self.t, self.b
         descending = self.nucleus.descending
         self.exchange.announce(searches, turn)

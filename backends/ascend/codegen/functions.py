@@ -1,8 +1,8 @@
 """Prints the functions of a kernel's stages (`outline-stages`): members of a class, with what they share as its data.
 
 A buffer that one function uses is declared there. What several use is a member of the class, and so is what the kernel
-knows before it begins, or at one place of its loop over rows. What differs from call to call is a parameter; a result is
-returned, or assigned to parameters where there are several.
+knows before it begins, or at one place of its loop over rows. What differs from call to call is a parameter; a result
+is returned, or assigned to parameters where there are several.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ class Functions:
         if symbol not in self.names:
             self.names[symbol] = symbol.rpartition(".")[2]
             out.aside(lambda: self.function(function, op))
-        arguments = [
-            out.text(operand) for operand, is_member in zip(op.operands, _members(function)) if not is_member
-        ]
+        arguments = [out.text(operand) for operand, is_member in zip(op.operands, _members(function)) if not is_member]
         names = [name.value for name in function.attributes[RESULTS]]
         if len(op.results) == 1:
             value = f"{self.names[symbol]}({', '.join(arguments)})"
@@ -165,7 +163,9 @@ def _members(function: ir.Operation) -> list[bool]:
 
 def _hint(value: ir.Value) -> str:
     hint = name_of(value) or "value"
-    return hint if not isinstance(value.type, ir.MemRefType) else f"{hint}_{'gm' if space_of(value) == 'gm' else 'local'}"
+    return (
+        hint if not isinstance(value.type, ir.MemRefType) else f"{hint}_{'gm' if space_of(value) == 'gm' else 'local'}"
+    )
 
 
 def _type(value: ir.Value) -> str:
