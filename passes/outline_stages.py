@@ -291,13 +291,14 @@ class _Outliner:
     def settle(self, function: _Function) -> None:
         """Takes arguments away that are the same in all calls."""
         block = function.block
+        start = block.operations[0]
         dropped, roots = [], []
         for number, argument in enumerate(block.arguments):
             given = [call.operands[number] for call in function.calls]
             if not any(True for _ in argument.uses):
                 dropped.append(number)
             elif same := _same(given):
-                with ir.InsertionPoint.at_block_begin(block):
+                with ir.InsertionPoint(start):
                     argument.replace_all_uses_with(same.clone().results[0])
                 dropped.append(number)
             else:

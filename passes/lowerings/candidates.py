@@ -169,7 +169,7 @@ def bound_of(t: Ops, chunks: RowChunks, last: ir.Value, maxima: int) -> ir.Value
         first = b.op(arith.maximumf, first, slice_of(b, chunk.x, lanes - rest, rest), name="first_maxima")
         return [with_slice(b, found, first, 0, "maxima")]
 
-    about = f"Maxima over the positions that are equal mod {maxima}."
+    about = Stage("FoldMaxima", f"Maxima over the positions that are equal mod {maxima}.")
     (found,) = chunks.each([("maxima", t.filled(NEG_INF, maxima))], fold, about)
     return ranked_maximum(t, found, last)
 

@@ -117,7 +117,8 @@ class Descending:
                 packed, low, high),
                 lambda: self._run(chunks, low, column), types=[tile, indices_type, b.index_type, b.index_type],
                 about=Stage(
-                    "CollectChunk", "The elements from `high` down to `low`, or copies of one value, in the next chunk."
+                    "CollectBand", "The elements from `high` down to `low`, or copies of one value, in the next chunk.",
+                    "CollectRun",
                 ),
             )  # fmt: skip
             fits = b.cmpi("eq", lost, t.zero, "fits")

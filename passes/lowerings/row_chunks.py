@@ -221,10 +221,12 @@ class ListChunks:
     def at(self, place: ir.Value) -> Chunk:
         """The chunk that starts at a place."""
         b = self.b
-        left = b.op(arith.subi, self.number, place, name="left")
+        first = constant_index(place) == 0
+        left = self.number if first else b.op(arith.subi, self.number, place, name="left")
+        offset = self.offset if first else b.op(arith.addi, self.offset, place, name="list_offset")
         count = b.op(arith.minsi, left, b.index(self.chunk), name="count")
         raw = b.build(
-            TILE.classes["Load"], self.memory, b.op(arith.addi, self.offset, place, name="list_offset"), count,
+            TILE.classes["Load"], self.memory, offset, count,
             results=[tile_type(self.chunk, self.dtype)], pad=ir.FloatAttr.get(b.f32_type, NEG_INF), name="listed_raw",
         ).value  # fmt: skip
         is_wide = str(self.dtype) == "f32"

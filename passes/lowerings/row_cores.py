@@ -44,7 +44,7 @@ class Alone:
         self.memory = t.workspace("lists_of_row", LISTS * self.capacity, element, "core")
         self.core = self.b.build(TILE.classes["Core"], results=[self.b.index_type] * 2).operation.results[0]
         base = self.b.op(arith.muli, self.core, self.b.index(LISTS * self.capacity), name="own_lists")
-        self.places = [t.plus(base, self.b.index(i * self.capacity)) for i in range(LISTS)]
+        self.places = [t.plus(base, self.b.index(i * self.capacity), f"list_{i + 1}") for i in range(LISTS)]
         self.sums = t.workspace("unit_sums", SUMS * up(self.units, 8), self.b.f32_type, "core")
         self.sums_core = self.core
 

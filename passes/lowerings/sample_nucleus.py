@@ -292,7 +292,7 @@ class Nucleus:
             return added
 
         carried = [(name, t.filled(0.0, lanes, name)) for name in ("numbers", "masses")] * len(edges)
-        sums = [t.reduced("add", sums, "sum_above") for sums in chunks.each(carried, body, "What is above.")]
+        sums = [t.reduced("add", sums, "sum_above") for sums in chunks.each(carried, body, Stage("SumAbove", "What is above."))]
         return [Above(t.index_of(number, "number"), weight) for number, weight in zip(sums[::2], sums[1::2])]
 
     def _unknown(self) -> Above:
@@ -557,5 +557,5 @@ class Nucleus:
             below = self._above_edge(window, of_row, band.low, Stage("MeasureNextBand", "What is above the next band."))
             return [b.select(self._reaches_p(below, of_row), reached, b.index(_PIECE))]
 
-        about = "Close to the end of the nucleus: is it in this band?"
+        about = Stage("ConfirmEnd", "Close to the end of the nucleus: is it in this band?")
         return b.if_(is_close, ["crossing"], compared, lambda: [reached], types=[b.index_type], about=about)[0]

@@ -407,7 +407,7 @@ class _Sampler:
         if self.first_suffices:
             return build(SMALL)
         is_small = b.cmpi("sle", row.number, b.index(SMALL.listed), "is_small")
-        about = Stage("FirstElements", "The first elements of the row.")
+        about = Stage("DecideShortList", "The first elements of the row.", "DecideLongList")
         return b.if_(
             is_small, _CHOICE, lambda: build(SMALL), lambda: build(LARGE), types=self.choice_types(), about=about
         )

@@ -49,6 +49,7 @@
 // CHECK-NEXT:     }
 // CHECK:          const RowsTiling &tilingData;
 // CHECK-NEXT:     GlobalTensor<float> logitsGm_;
+// CHECK-NEXT:     // Unified buffer, by hand: (position, byte address, elements).
 // CHECK-NEXT:     LocalTensor<float> xLocal_{TPosition::VECCALC, 0, 64};
 // CHECK-NEXT:     int64_t core_;
 // CHECK-NEXT:     int64_t rowsPerCore_;

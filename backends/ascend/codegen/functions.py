@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .kernel import Emitter
 
 KEPT_WORKSPACE = "workspaceStart"
-
+UNIFIED_BUFFER = "// Unified buffer, by hand: (position, byte address, elements)."
 BufferKey = tuple[str, str, int, int]  # name, element, elements, address
 
 
@@ -192,13 +192,20 @@ def class_of(
         texts.append(out.taken())
     if functions.keeps_workspace:
         texts[0].insert(-1, f"        {KEPT_WORKSPACE} = workspace;")
-    members = [f"const {struct} &tilingData;", *functions.members]
+    members = [f"const {struct} &tilingData;", *_grouped(functions.members)]
     out.put(f"__aicore__ inline explicit {name}(const {struct} &tilingData)")
     texts = [[*out.taken(), "        : tilingData(tilingData) {}"], *texts]
     private = [*functions.texts, [f"    {member}" for member in members]]
     return [
         f"class {name} {{", "public:", *_apart(texts), "", "private:", *_apart(private), "};",
     ]  # fmt: skip
+
+
+def _grouped(members: list[str]) -> list[str]:
+    """Members by kind: global memory, buffers, numbers."""
+    memory, buffers = ([text for text in members if text.startswith(kind)] for kind in ("GlobalTensor<", "LocalTensor<"))
+    numbers = [text for text in members if not text.startswith(("GlobalTensor<", "LocalTensor<"))]
+    return [*memory, *([UNIFIED_BUFFER] if buffers else []), *buffers, *numbers]
 
 
 def _apart(texts: list[list[str]]) -> list[str]:

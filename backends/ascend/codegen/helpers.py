@@ -33,8 +33,8 @@ __aicore__ inline void CopyOut(const GlobalTensor<T> &dst, const LocalTensor<T> 
 _COPY_IN_ROWS = """\
 // Rows from global memory, `gmPitch` elements apart there and `pitch` apart in the unified buffer.
 template <typename T>
-__aicore__ inline void CopyInRows(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint16_t rows, uint32_t rowLength,
-                                  uint32_t gmPitch, uint32_t pitch)
+__aicore__ inline void CopyInRows(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint16_t rows,
+                                  uint32_t rowLength, uint32_t gmPitch, uint32_t pitch)
 {
     constexpr uint32_t size = static_cast<uint32_t>(sizeof(T));
     const uint32_t bytes = rowLength * size;

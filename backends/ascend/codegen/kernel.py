@@ -26,7 +26,7 @@ from ..targets import TARGETS
 from . import scalars, tiling
 from . import strided  # noqa: F401  (registers its functions)
 from .calls import CALLS, gm_type
-from .functions import Functions, buffers_of, class_of, functions_of
+from .functions import UNIFIED_BUFFER, Functions, buffers_of, class_of, functions_of
 from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable
 from .tiling import camel
@@ -257,7 +257,7 @@ class Emitter:
     def declare_buffers(self, block: ir.Block) -> list[str]:
         """Declares the buffers; those of one name, type and address are one."""
         declared: dict[tuple, str] = {}
-        lines = ["// Unified buffer, by hand: (position, byte address, elements)."]
+        lines = [UNIFIED_BUFFER]
         for buffer, key in buffers_of(block):
             if key not in declared:
                 declared[key] = self.fresh(f"{key[0]}_local")
@@ -488,6 +488,7 @@ def _plain(text: str) -> str:
 _END = "PipeBarrier<PIPE_ALL>();"
 _NEG_INF = "const float negInf = FloatOfBits(static_cast<int32_t>(0xFF800000));"
 _WIDTH = 120
+_BREAKS = ("+", "*", "?", ":", "&&", "||")  # operators that a line may begin with
 
 
 def _wrapped(text: str, depth: int) -> list[str]:
@@ -500,7 +501,9 @@ def _wrapped(text: str, depth: int) -> list[str]:
     lines, indent = [], _INDENT * depth
     while len(indent) + len(text) > _WIDTH:
         room = _WIDTH - len(indent)
-        cut = max(text.rfind(", ", 0, room) + 2, *(text.rfind(f" {op} ", 0, room) + 1 for op in ("+", "?", ":", "&&", "||")))
+        cut = max(text.rfind(", ", 0, room) + 2, *(text.rfind(f" {op} ", 0, room) + 1 for op in _BREAKS))
+        if cut < 20:
+            cut = text.rfind("(", 0, room) + 1
         if cut < 20:
             break
         lines.append((indent + text[:cut]).rstrip())
