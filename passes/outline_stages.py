@@ -44,8 +44,8 @@ from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END, name_of, named
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
 from .stretches import (
-    BUFFER, CONSTANT, MARKS, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of, top_of,
-    with_prologue, without_views,
+    BUFFER, CONSTANT, MARKS, TELLING, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of,
+    shapes_of, top_of, with_prologue, without_views,
 )  # fmt: skip
 
 MEMBER, STAGE_OF, RESULTS = "ascend.member", "ascend.stage_of", "ascend.results"
@@ -62,10 +62,11 @@ class OutlineStages:
     def run(self, module: ir.Operation, remarks) -> None:
         kernels = [op.operation for op in module.regions[0].blocks[0].operations if KERNEL in op.operation.attributes]
         for kernel in kernels:
-            if Node(kernel).size < self.kernel:
-                continue
             _hoist_workspaces(kernel)
-            outliner = _Outliner(kernel, self.stage)
+            root = Node(kernel)
+            if root.size < self.kernel:
+                continue
+            outliner = _Outliner(root, self.stage)
             with module.location:
                 outliner.run()
             if outliner.functions:
@@ -95,11 +96,11 @@ class _Function:
 class _Outliner:
     """Outlines the stages of one kernel, inner ones first."""
 
-    def __init__(self, kernel: ir.Operation, least: int):
-        self.kernel, self.least = kernel, least
-        self.name = kernel.attributes["sym_name"].value
-        self.root = Node(kernel)
+    def __init__(self, root: Node, least: int):
+        self.root, self.kernel, self.least = root, root.op, least
+        self.name = self.kernel.attributes["sym_name"].value
         self.alike: Counter[int] = Counter()
+        self.branches: dict[int, int] = {}  # the shapes of the blocks of branches, by their lists of nodes
         self.known: dict[tuple, _Function] = {}
         self.functions: list[_Function] = []
 
@@ -114,9 +115,12 @@ class _Outliner:
             self.settle(function)
 
     def survey(self, node: Node) -> None:
-        """Counts stages and parts by their shapes."""
+        """Counts stages, branches and parts by their shapes."""
         for nodes in node.blocks:
             self.alike.update(map(shape_of, parts_of(nodes)))
+            if node.name == "scf.if":
+                self.branches[id(nodes)] = hash(shapes_of(nodes[:-1]))
+                self.alike[self.branches[id(nodes)]] += 1
             for inner in nodes:
                 if inner.blocks:
                     self.alike[inner.shape] += 1
@@ -144,12 +148,14 @@ class _Outliner:
         about = op.attributes[COMMENT].value
         names = op.attributes[STAGE].value.split(",") if STAGE in op.attributes else [_called(about)]
         names = [*names, f"{names[0]}Otherwise"][:2]
-        if self.alike[node.shape] > 1 and size >= _ALIKE or op.name != "scf.if" and size >= self.least:
-            self.outline(nodes, with_prologue(nodes, node), names[0], about)
-        elif op.name == "scf.if":
+        is_alone = self.alike[node.shape] < 2
+        if not is_alone and size >= _ALIKE or node.name != "scf.if" and size >= self.least:
+            self.outline(nodes, with_prologue(nodes, node), names[0], about, is_alone)
+        elif node.name == "scf.if":
             for inner, called in zip(node.blocks, names):
                 if lines_of(inner) >= self.least:
-                    self.outline(inner, [each for each in inner[:-1] if each.op.name != CONSTANT], called, about)
+                    chosen = [each for each in inner[:-1] if each.name != CONSTANT]
+                    self.outline(inner, chosen, called, about, self.alike[self.branches[id(inner)]] < 2)
             node.measure()
 
     def stretches(self, nodes: list[Node]) -> None:
@@ -169,17 +175,19 @@ class _Outliner:
 
     # -- a function and its calls -------------------------------------------------------------------------------
 
-    def outline(self, nodes: list[Node], chosen: list[Node], name: str, about: str) -> None:
-        """Puts a call in the place of some ops of a block, to a function that is like them."""
+    def outline(self, nodes: list[Node], chosen: list[Node], name: str, about: str, is_alone: bool = False) -> None:
+        """Puts a call in the place of some ops of a block, to a function that is like them; `is_alone` where it is known
+        that no others are."""
         if PART_END in chosen[-1].op.attributes:
             chosen = without_views(chosen)
         ops = [node.op for node in chosen]
         stretch = Stretch(ops)
-        describe(stretch)
+        describe(stretch, is_alone)
         names = [label_of(value) or "result" for value in stretch.results]
         location = named(None, ops[0].location)
+        inside = set(ops)
         outside = {
-            result: [use for use in result.uses if top_of(use.owner.operation, ops[0]) not in set(ops)]
+            result: [use for use in result.uses if top_of(use.owner.operation, ops[0]) not in inside]
             for result in stretch.results
         }
         function = self.known.get(stretch.key)
@@ -207,7 +215,7 @@ class _Outliner:
         if is_new:
             self.fill(function, stretch)
         else:
-            own = [view.operation for view in function.block.operations][2 * len(stretch.views) :]
+            own = [view.operation for view in function.block.operations][2 * len(stretch.views) + len(stretch.copied) :]
             add_barriers(list(all_ops(own)), list(all_ops(ops)))
             self.forget(ops)
             for op in reversed(ops):
@@ -227,8 +235,9 @@ class _Outliner:
     def forget(self, ops: list[ir.Operation]) -> None:
         """Strikes off the calls in ops that are about to be erased."""
         gone = [op for op in all_ops(ops) if op.name == _CALL]
-        for function in self.functions:
-            if any(op.attributes["callee"].value == function.name for op in gone):
+        names = {op.attributes["callee"].value for op in gone}
+        for function in self.functions if names else ():
+            if function.name in names:
                 function.calls = [call for call in function.calls if not any(call == op for op in gone)]
 
     def function(
@@ -240,7 +249,7 @@ class _Outliner:
         op.attributes[COMMENT] = ir.StringAttr.get(about)
         op.attributes[STAGE_OF] = ir.FlatSymbolRefAttr.get(self.name)
         op.attributes[RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
-        op.regions[0].blocks.append(*types[0], arg_locs=[_location(root_of(value)) for value in stretch.given])
+        op.regions[0].blocks.append(*types[0], arg_locs=list(map(_location, stretch.given)))
         return _Function(op, size, name)
 
     def fill(self, function: _Function, stretch: Stretch) -> None:
@@ -251,15 +260,15 @@ class _Outliner:
         for op, place, number in stretch.places:
             op.operands[place] = block.arguments[number]
         with ir.InsertionPoint.at_block_begin(block):
+            for value in stretch.copied:
+                arguments[value] = value.owner.clone().results[0]
             for view in stretch.views:
                 offset = view.owner.operands[1].owner.clone()
                 arguments[view] = view.owner.clone().results[0]
                 arguments[view].owner.operands[0] = arguments[view.owner.operands[0]]
                 arguments[view].owner.operands[1] = offset.results[0]
-        for op in all_ops(stretch.ops):
-            for number, operand in enumerate(op.operands):
-                if operand in arguments:
-                    op.operands[number] = arguments[operand]
+        for op, place, value in stretch.uses:
+            op.operands[place] = arguments[value]
         for name in (COMMENT, STAGE, PART):
             for op in stretch.ops:
                 if name in op.attributes and (
@@ -293,13 +302,18 @@ class _Outliner:
         block = function.block
         start = block.operations[0]
         dropped, roots = [], []
+        copies: dict[tuple, ir.Value] = {}  # of constants, each once
         for number, argument in enumerate(block.arguments):
             given = [call.operands[number] for call in function.calls]
             if not any(True for _ in argument.uses):
                 dropped.append(number)
             elif same := _same(given):
-                with ir.InsertionPoint(start):
-                    argument.replace_all_uses_with(same.clone().results[0])
+                key = same.attributes.get("value"), label_of(same.results[0])
+                copy = copies.get(key) if same.name == CONSTANT else None
+                if copy is None:
+                    with ir.InsertionPoint(start):
+                        copy = copies[key] = same.clone().results[0]
+                argument.replace_all_uses_with(copy)
                 dropped.append(number)
             else:
                 roots.append(self.member(given))
@@ -372,11 +386,7 @@ def _same(given: Sequence[ir.Value]) -> ir.Operation | None:
 def _is_equal(one: ir.Operation | ir.Block, other: ir.Operation) -> bool:
     if isinstance(one, ir.Block) or one.name != other.name or one.results[0].type != other.results[0].type:
         return False
-    return all(
-        one.attributes[name] == other.attributes[name]
-        for name in ("name_hint", "offset", "value")
-        if name in other.attributes
-    )
+    return all(one.attributes.get(name) == other.attributes.get(name) for name in TELLING)
 
 
 def _hoist_workspaces(kernel: ir.Operation) -> None:
@@ -414,9 +424,12 @@ def label_of(value: ir.Value) -> str | None:
 
 
 def _location(value: ir.Value) -> ir.Location:
+    value = root_of(value)
     owner = value.owner
     if isinstance(owner, ir.Block):
         return value.location
+    if owner.name == CONSTANT:
+        return owner.location
     return named(
         owner.attributes["name_hint"].value if "name_hint" in owner.attributes else label_of(value), owner.location
     )

@@ -15,6 +15,7 @@ from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END
 
 MARKS = (STAGE, STAGE_END, PART, PART_END)
 BUFFER, CONSTANT = "ascendc.local_tensor", "arith.constant"
+TELLING = ("name_hint", "offset", "value")  # attributes of buffers and constants that are one
 _SILENT = (BUFFER, CONSTANT, VIEW, "scf.yield", "scf.condition")
 _BARRIER = "ascendc.pipe_barrier"
 _SET, _WAIT = "ascendc.set_flag", "ascendc.wait_flag"
@@ -26,22 +27,22 @@ class Node:
     ops like it. The IR's own handles do not serve as keys: their hash is of what an op holds, which outlining
     changes."""
 
-    __slots__ = ("op", "blocks", "size", "shape")
+    __slots__ = ("op", "name", "blocks", "size", "shape")
 
     def __init__(self, op: ir.Operation):
-        self.op = op
-        self.blocks = [
-            [Node(view.operation) for view in block.operations] for region in op.regions for block in region.blocks
-        ]
+        self.op, self.name, self.blocks = op, op.name, []
+        if len(op.regions):
+            blocks = (block for region in op.regions for block in region.blocks)
+            self.blocks = [[Node(view.operation) for view in block.operations] for block in blocks]
         self.measure()
-        self.shape = hash((op.name, *map(_shapes, self.blocks)))
+        self.shape = hash((self.name, *map(shapes_of, self.blocks)))
 
     def measure(self) -> None:
-        self.size = (self.op.name not in _SILENT) + len(self.blocks) + sum(map(lines_of, self.blocks))
+        self.size = (self.name not in _SILENT) + len(self.blocks) + sum(map(lines_of, self.blocks))
 
 
-def _shapes(nodes: list[Node]) -> tuple[int, ...]:
-    return tuple(node.shape for node in nodes if node.op.name not in (_BARRIER, CONSTANT))
+def shapes_of(nodes: list[Node]) -> tuple[int, ...]:
+    return tuple(node.shape for node in nodes if node.name not in (_BARRIER, CONSTANT))
 
 
 def lines_of(nodes: list[Node]) -> int:
@@ -62,7 +63,7 @@ def parts_of(nodes: list[Node]) -> Iterator[tuple[str, list[Node]]]:
 
 
 def shape_of(part: tuple[str, list[Node]]) -> int:
-    return hash((part[0], _shapes(part[1])))
+    return hash((part[0], shapes_of(part[1])))
 
 
 @dataclass
@@ -72,6 +73,8 @@ class Stretch:
     ops: list[ir.Operation]
     given: list[ir.Value] = field(default_factory=list)
     places: list[tuple[ir.Operation, int, int]] = field(default_factory=list)  # op, operand, which of what it is given
+    uses: list[tuple[ir.Operation, int, ir.Value]] = field(default_factory=list)  # of all other values from around it
+    copied: list[ir.Value] = field(default_factory=list)  # buffers and constants from around it that it has itself
     views: list[ir.Value] = field(default_factory=list)
     results: list[ir.Value] = field(default_factory=list)
     key: tuple = ()
@@ -82,28 +85,28 @@ def with_prologue(nodes: list[Node], node: Node) -> list[Node]:
     for after its last one. Scalars that only these read come along, others stay in front of them."""
     start = end = nodes.index(node)
     waited = 0
-    while nodes[end + 1].op.name == _WAIT:
+    while nodes[end + 1].name == _WAIT:
         end, waited = end + 1, waited + 1
     stretch = nodes[start : end + 1]
     for before in reversed(nodes[:start]):
-        if before.op.name in _PROLOGUE or PART_END in before.op.attributes:
+        if before.name in _PROLOGUE or PART_END in before.op.attributes:
             stretch.insert(0, before)
         elif _is_scalar(before.op):
             inside = {each.op for each in stretch}
             users = (top_of(use.owner.operation, node.op) for result in before.op.results for use in result.uses)
             if all(user in inside for user in users):
                 stretch.insert(0, before)
-        elif before.op.name != CONSTANT:
+        elif before.name != CONSTANT:
             break
     return _balanced(stretch, node)
 
 
 def without_views(chosen: list[Node]) -> list[Node]:
     """Moves parts of buffers that are around the ops to before them: they are what these are given."""
-    moved = [node for node in chosen if node.op.name == VIEW and constant_index(node.op.operands[1]) is not None]
+    moved = [node for node in chosen if node.name == VIEW and constant_index(node.op.operands[1]) is not None]
     if not moved:
         return chosen
-    first = next(node.op for node in chosen if node not in moved and node.op.name != CONSTANT)
+    first = next(node.op for node in chosen if node not in moved and node.name != CONSTANT)
     for node in moved:
         with ir.InsertionPoint(first):
             node.op.operands[1] = node.op.operands[1].owner.clone().results[0]
@@ -116,10 +119,10 @@ def _balanced(stretch: list[Node], node: Node) -> list[Node]:
     start, end, loop = 0, len(stretch), stretch.index(node)
     pending: dict[tuple[str, int], list[int]] = {}
     for i, each in enumerate(stretch):
-        if each.op.name not in (_SET, _WAIT):
+        if each.name not in (_SET, _WAIT):
             continue
         flag = pending.setdefault((each.op.attributes["event"].value, each.op.attributes["event_id"].value), [])
-        if each.op.name == _SET:
+        if each.name == _SET:
             flag.append(i)
         elif flag:
             flag.pop()
@@ -129,7 +132,7 @@ def _balanced(stretch: list[Node], node: Node) -> list[Node]:
             end = i
             break
     start = max([start, *(i + 1 for places in pending.values() for i in places)])
-    while stretch[start].op.name == _BARRIER:
+    while stretch[start].name == _BARRIER:
         start += 1
     return stretch[start:end]
 
@@ -138,11 +141,10 @@ def _is_scalar(op: ir.Operation) -> bool:
     return op.name.startswith("arith.") and op.name != CONSTANT
 
 
-def describe(stretch: Stretch) -> None:
+def describe(stretch: Stretch, is_alone: bool) -> None:
     """Fills in what a stretch is given, its results, and its key. Every use of a constant from around it is given on
-    its own:
-    stretches may differ in constants. Of a buffer that it sees in several parts, which constants tell, it is given the
-    whole."""
+    its own: stretches may differ in constants. One that is known to be alone, unlike any others, has its buffers and
+    constants itself. Of a buffer that it sees in several parts, which constants tell, it is given the whole."""
     numbers: dict[ir.Value, int] = {}
     following = itertools.count()
     key: list = []
@@ -151,13 +153,25 @@ def describe(stretch: Stretch) -> None:
     parts: dict[ir.Value, list[ir.Value]] = {}
     is_part = PART_END in stretch.ops[-1].attributes
     constants: set[ir.Value] = set()
+    around: set[ir.Value] = set()
+
+    def use(op: ir.Operation, place: int, value: ir.Value) -> int:
+        found = number(op, place, value)
+        if value in around:
+            stretch.uses.append((op, place, value))
+        return found
 
     def number(op: ir.Operation, place: int, value: ir.Value) -> int:
-        if value in numbers:
-            return numbers[value]
+        found = numbers.get(value)
+        if found is not None:
+            return found
         owner = value.owner
         if value in constants:
             key.append(owner.attributes["value"])
+        elif is_alone and not isinstance(owner, ir.Block) and owner.name in (BUFFER, CONSTANT):
+            around.add(value)
+            stretch.copied.append(value)
+            key.append((value.type, *(owner.attributes.get(name) for name in TELLING)))
         elif not isinstance(owner, ir.Block) and owner.name == CONSTANT:
             stretch.places.append((op, place, len(stretch.given)))
             stretch.given.append(value)
@@ -165,8 +179,10 @@ def describe(stretch: Stretch) -> None:
             return next(following)
         elif (whole := _whole(value)) is not None and (not is_part or len(parts[whole]) > 1):
             key.append((number(op, place, whole), owner.operands[1].owner.attributes["value"], value.type))
+            around.add(value)
             stretch.views.append(value)
         else:
+            around.add(value)
             stretch.given.append(value)
             key.append(value.type)
         numbers[value] = next(following)
@@ -188,7 +204,7 @@ def describe(stretch: Stretch) -> None:
         for name in op.attributes:
             if name not in (COMMENT, *MARKS) or name == COMMENT and not top:
                 key.append((name, op.attributes[name]))
-        key.append(tuple(number(op, place, operand) for place, operand in enumerate(op.operands)))
+        key.append(tuple(use(op, place, operand) for place, operand in enumerate(op.operands)))
         for region in op.regions:
             for block in region.blocks:
                 key.append("{")

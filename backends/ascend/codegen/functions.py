@@ -8,7 +8,7 @@ is returned, or assigned to parameters where there are several.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from mlir import ir
@@ -58,8 +58,8 @@ class Functions:
         self.names: dict[str, str] = {}
         self.texts: list[list[str]] = []
         self.members: list[str] = []
-        blocks = [op.regions[0].blocks[0] for op in ops.values()]
-        places = Counter(key for block in blocks for key in {key for _, key in buffers_of(block)})
+        self.found = {symbol: list(buffers_of(op.regions[0].blocks[0])) for symbol, op in ops.items()}
+        places = Counter(key for found in self.found.values() for key in {key for _, key in found})
         self.shared = {key for key, number in places.items() if number > 1}
         self.buffers: dict[BufferKey, str] = {}
         self.keeps_workspace = False
@@ -71,11 +71,11 @@ class Functions:
             self.members.append(f"GM_ADDR {KEPT_WORKSPACE}{{}};")
         return KEPT_WORKSPACE
 
-    def declare_buffers(self, block: ir.Block, all_members: bool = False) -> None:
+    def declare_buffers(self, found: Iterable[tuple[ir.Value, BufferKey]], all_members: bool = False) -> None:
         """Buffers of the kernel itself, and those that several functions use, are members; of the others, each function
         declares its own."""
         local: dict[BufferKey, str] = {}
-        for buffer, key in buffers_of(block):
+        for buffer, key in found:
             known = self.buffers if all_members or key in self.shared or key in self.buffers else local
             if key not in known:
                 is_member = known is self.buffers
@@ -145,7 +145,7 @@ class Functions:
         out.put("{")
         out.depth += 1
         out.show_source(function)
-        self.declare_buffers(block)
+        self.declare_buffers(self.found[function.attributes["sym_name"].value])
         for op in ops:
             out.operation(op)
         if returned != "void":

@@ -185,7 +185,7 @@ class Emitter:
         ops = [view.operation for view in block.operations]
         start = next(i for i, op in enumerate(ops) if len(op.regions) or op.name == "func.call")
         self.functions.members += [declaration for declaration, _ in globals_]
-        self.functions.declare_buffers(block, all_members=True)
+        self.functions.declare_buffers(buffers_of(block), all_members=True)
 
         def init() -> None:
             for _, text in globals_:
