@@ -295,11 +295,12 @@ class _Instrument:
         if count is None:  # not known before the run: of a tail
             fewer = self.add("count", f"line {line + 1}, {statement}: one element fewer")
             arguments[2] += f" - ({fewer} ? 1 : 0)"
-        # Half of a doubled buffer: up to its end the next copy overwrites what is too much.
+        # Half of a doubled buffer: up to its end the next copy overwrites what is too much. What a function is given may
+        # be such a half.
         part = next(part for part in self.functions if line in part)
         declared = self.visible(part).get(re.match(r"\w+", arguments[0])[0])
         length = None if declared is None else self.number(self.declared[declared][5])
-        surplus = block if count is None or length is None else max(length - count, 0) + block
+        surplus = block if count is None else max((length or 2 * count) - count, 0) + block
         more = self.add("length", f"line {line + 1}, {statement}: {surplus} elements more")
         arguments[2] += f" + ({more} ? {surplus} : 0)"
         if call.strip() == "CopyOut":
@@ -331,7 +332,7 @@ def _lives_across(lines: list[str], names: list[str]) -> dict[str, list[str]]:
         used = [word for word in re.findall(r"\w+", line) if word in known]
         for name in used:
             places[name].append(i)
-        if used and re.match(rf"\s*\w+(<\w+>)?\({used[0]}\b", line):
+        if used and re.match(rf"\s*([\w ]+ = )?\w+(<\w+>)?\({used[0]}\b", line):
             written[used[0]].append(i)
 
     def is_between(line: int, name: str) -> bool:
