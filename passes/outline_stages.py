@@ -44,12 +44,13 @@ from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END, name_of, named
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
 from .stretches import (
-    BUFFER, CONSTANT, MARKS, TELLING, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of,
-    shapes_of, top_of, with_prologue, without_views,
+    BUFFER, CONSTANT, MARKS, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of, shapes_of,
+    top_of, with_prologue, without_views,
 )  # fmt: skip
 
 MEMBER, STAGE_OF, RESULTS = "ascend.member", "ascend.stage_of", "ascend.results"
 _CALL = "func.call"
+_TELLING = ("name_hint", "offset", "value")  # attributes of buffers and constants that are one
 _ALIKE = 6  # lines of what is worth a function where there are two
 
 
@@ -386,7 +387,7 @@ def _same(given: Sequence[ir.Value]) -> ir.Operation | None:
 def _is_equal(one: ir.Operation | ir.Block, other: ir.Operation) -> bool:
     if isinstance(one, ir.Block) or one.name != other.name or one.results[0].type != other.results[0].type:
         return False
-    return all(one.attributes.get(name) == other.attributes.get(name) for name in TELLING)
+    return all(one.attributes.get(name) == other.attributes.get(name) for name in _TELLING)
 
 
 def _hoist_workspaces(kernel: ir.Operation) -> None:

@@ -15,7 +15,6 @@ from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END
 
 MARKS = (STAGE, STAGE_END, PART, PART_END)
 BUFFER, CONSTANT = "ascendc.local_tensor", "arith.constant"
-TELLING = ("name_hint", "offset", "value")  # attributes of buffers and constants that are one
 _SILENT = (BUFFER, CONSTANT, VIEW, "scf.yield", "scf.condition")
 _BARRIER = "ascendc.pipe_barrier"
 _SET, _WAIT = "ascendc.set_flag", "ascendc.wait_flag"
@@ -171,7 +170,6 @@ def describe(stretch: Stretch, is_alone: bool) -> None:
         elif is_alone and not isinstance(owner, ir.Block) and owner.name in (BUFFER, CONSTANT):
             around.add(value)
             stretch.copied.append(value)
-            key.append((value.type, *(owner.attributes.get(name) for name in TELLING)))
         elif not isinstance(owner, ir.Block) and owner.name == CONSTANT:
             stretch.places.append((op, place, len(stretch.given)))
             stretch.given.append(value)
@@ -201,7 +199,7 @@ def describe(stretch: Stretch, is_alone: bool) -> None:
             constants.add(op.results[0])
             return
         key.append(op.name)
-        for name in op.attributes:
+        for name in op.attributes if not is_alone else ():
             if name not in (COMMENT, *MARKS) or name == COMMENT and not top:
                 key.append((name, op.attributes[name]))
         key.append(tuple(use(op, place, operand) for place, operand in enumerate(op.operands)))
@@ -226,7 +224,7 @@ def describe(stretch: Stretch, is_alone: bool) -> None:
             if any(top_of(use.owner.operation, first) not in inside for use in result.uses):
                 stretch.results.append(result)
                 key.append(("result", numbers[result]))
-    stretch.key = tuple(key)
+    stretch.key = (object(),) if is_alone else tuple(key)
 
 
 def add_barriers(ours: list[ir.Operation], theirs: list[ir.Operation]) -> None:
