@@ -48,10 +48,14 @@ library_call_p.def_abstract_eval(_abstract_eval)
 mlir.register_lowering(library_call_p, _lower_call, platform=PLATFORM)
 
 
+def exists(callee: str) -> bool:
+    """Whether the libraries of the product have an operator."""
+    return not LIBRARY[callee].products or product() in (None, *LIBRARY[callee].products)
+
+
 def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = (), dtype: str | None = None):
     """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises NoLibraryOperator where the product's do not have it."""
-    products = LIBRARY[callee].products
-    if products and product() not in (None, *products):
+    if not exists(callee):
         raise NoLibraryOperator(f"the libraries of {product()} have no {callee}")
     return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed), dtype=dtype)
 
@@ -137,16 +141,37 @@ def _cumsum(x, *, axis, reverse):
 
 
 def _cumprod(x, *, axis, reverse):
+    if not exists("aclnnCumprod"):
+        return _running(lax.mul, 1)(x, axis=axis, reverse=reverse)
     if reverse:
         return call("aclnnFlip", _cumprod(call("aclnnFlip", x, dims=(axis,)), axis=axis, reverse=False), dims=(axis,))
     return call("aclnnCumprod", x, dims=(axis,))
 
 
-def _running(what: str):
-    def refuse(*_, **__):
-        raise NoLibraryOperator(f"running {what}: kernels and libraries have running sums and products")
+def _running(combine: Callable, neutral: str | int):
+    """Running results of what no library has, along the last axis: each element with the one before, then with what is two
+    before, four, and so on."""
 
-    return refuse
+    def function(x, *, axis, reverse):
+        order = [*(dim for dim in range(x.ndim) if dim != axis), axis]
+        x = lax.transpose(x, order)
+        length, by = x.shape[-1], 1
+        while by < length:
+            kept = lax.slice_in_dim(x, by if reverse else 0, length if reverse else length - by, axis=-1)
+            none = jnp.full((*x.shape[:-1], by), _neutral(neutral, x.dtype), x.dtype)
+            x, by = combine(x, lax.concatenate([kept, none] if reverse else [none, kept], x.ndim - 1)), 2 * by
+        return lax.transpose(x, [order.index(dim) for dim in range(x.ndim)])
+
+    return function
+
+
+def _neutral(which: str | int, dtype) -> float | int:
+    if isinstance(which, int):
+        return which
+    if jnp.issubdtype(dtype, jnp.floating):
+        return -math.inf if which == "least" else math.inf
+    limits = jnp.iinfo(dtype)
+    return limits.min if which == "least" else limits.max
 
 
 def _any(x, *, axes, **_):
@@ -252,8 +277,9 @@ if _stack_p is not None:
     register(_stack_p, _stack)
 register(lax.cumsum_p, _cumsum)
 register(lax.cumprod_p, _cumprod)
-for _primitive, _what in ((lax.cummax_p, "maxima"), (lax.cummin_p, "minima"), (lax.cumlogsumexp_p, "logsumexps")):
-    register(_primitive, _running(_what))
+register(lax.cummax_p, _running(lax.max, "least"))
+register(lax.cummin_p, _running(lax.min, "most"))
+register(lax.cumlogsumexp_p, _running(jnp.logaddexp, "least"))
 register(lax.reduce_or_p, _any)
 register(lax.reduce_and_p, _all)
 register(lax.concatenate_p, _concatenate)

@@ -54,6 +54,7 @@ from .registry import option, register_pass
 LIBRARY_CALL = "ascend.library_call"
 ROW_WISE = ("ascend.row_wise", "ascend.row_wise_pair")
 _BLOCK_BYTES = 32
+_MOST_JOINS = 2  # concatenations of concatenations in one kernel: each makes more runs of columns of its own
 _WRITTEN = ("f32", "f16", "bf16", "i32", "i8", "i1")
 
 
@@ -263,7 +264,7 @@ def _goes_beside(value: ir.Value, other: ir.Value) -> bool:
         return False
     owners = [piece.owner for each in (value, other) for piece, _ in pieces(each, labels, computed) if not _is_argument(piece)]
     lengths = {reduction_of(owner).length for owner in owners if computed(owner) and is_reduction(owner)}
-    lengths |= {shapes[0].shape[-1]} if has_columns(labels) else set()
+    lengths |= {shapes[0].shape[labels.index("col")]} if has_columns(labels) else set()
     return len(lengths) == 1 and not any(owner.name == CONCATENATION for owner in owners)
 
 
@@ -304,8 +305,9 @@ def _along(value: ir.Value) -> Iterator[ir.Value]:
 def _before(value: ir.Value, access: Access, root: ir.Value) -> Iterator[ir.Value]:
     """What cannot be computed along with the rows of `root`, of what a piece of it is computed from."""
 
-    def stops(value: ir.Value, access: Access, reduced: bool) -> bool:
-        """Whether a piece has to be in memory; `reduced`: a reduction goes over it."""
+    def stops(value: ir.Value, access: Access, reduced: bool, joins: int) -> bool:
+        """Whether a piece has to be in memory; `reduced`: a reduction goes over it; `joins`: how many concatenations it is a
+        part of."""
         owner = value.owner
         if not computed(owner):
             return True
@@ -314,18 +316,20 @@ def _before(value: ir.Value, access: Access, root: ir.Value) -> Iterator[ir.Valu
         if owner.name == SLICE and value != root and has_columns(access):
             ((source, of_source),) = sources(owner, access)
             return columns_apart(ir.RankedTensorType(source.type), of_source) not in TAKEN_APART
-        return owner.name == CONCATENATION and base_of(access[-1]) is not None and (reduced or base_of(access[-1]) != "col")
+        if owner.name != CONCATENATION or base_of(access[-1]) is None:
+            return False
+        return reduced or base_of(access[-1]) != "col" or joins >= _MOST_JOINS
 
-    def needs(piece: tuple[ir.Value, Access, bool]) -> list[tuple[ir.Value, Access, bool]]:
-        value, access, reduced = piece
+    def needs(piece: tuple[ir.Value, Access, bool, int]) -> list[tuple[ir.Value, Access, bool, int]]:
+        value, access, reduced, joins = piece
         owner = value.owner
         if isinstance(owner, ir.Block) or stops(*piece):
             return []
         if owner.name == CONCATENATION and base_of(access[-1]) is not None:
-            return [(operand, (*access[:-1], "col"), False) for operand in owner.operands]
-        return [(*each, reduced or is_reduction(owner)) for each in sources(owner, access)]
+            return [(operand, (*access[:-1], "col"), False, joins + 1) for operand in owner.operands]
+        return [(*each, reduced or is_reduction(owner), joins) for each in sources(owner, access)]
 
-    found = (piece for piece in in_order((value, access, False), needs) if not isinstance(piece[0].owner, ir.Block))
+    found = (piece for piece in in_order((value, access, False, 0), needs) if not isinstance(piece[0].owner, ir.Block))
     return (piece[0] for piece in found if stops(*piece))
 
 

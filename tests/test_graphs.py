@@ -166,7 +166,7 @@ def test_a_large_product_is_bound_by_its_operations():
 def test_everything_unsupported_is_listed():
     def several(x, n):
         a = jax.lax.dot(n, n.T, preferred_element_type=INT)
-        b = x.at[n[0]].max(1.0), x.astype(jnp.uint32).at[n[0]].set(1), jax.lax.cummax(x)
+        b = x.at[n[0]].max(1.0), x.astype(jnp.uint32).at[n[0]].set(1), jnp.cbrt(x)
         return a, b, jnp.sort(n.astype(jnp.int16)), jax.lax.ragged_dot(x, x[None].astype(BF16), n[:1, 0])
 
     with pytest.raises(ja.errors.Unsupported) as caught:
@@ -175,14 +175,34 @@ def test_everything_unsupported_is_listed():
     assert "unsupported operation 'dot_general': a product of int32 and int32" in text
     assert "unsupported operation 'scatter-max': the libraries replace slices and add to them, no more" in text
     assert "a scatter of uint32 that leaves out what is out of bounds" in text and "mode='promise_in_bounds'" in text
-    assert "unsupported operation 'cummax': running maxima: kernels and libraries have running sums and products" in text
+    assert "unsupported operation 'cbrt': kernels do not compute 'math.cbrt'" in text
     assert "unsupported operation 'ragged_dot_general': a ragged product of float32 and bfloat16" in text
     assert "unsupported operation 'sort': a sort of int16" in text
 
 
-def test_what_the_libraries_of_one_product_have():
-    with pytest.raises(ja.errors.Unsupported, match="'cumprod': the libraries of ascend950 have no aclnnCumprod"):
-        ja.compile(lambda x: jnp.cumprod(x, 1), shape(4, 8), target="ascend950")
+def test_running_results_that_no_library_has():
+    """By doubling; of products on 950, whose libraries have none. However long the rows are, kernels stay short."""
+
+    def running(x, n):
+        return jax.lax.cummax(x, 1), jax.lax.cummin(x, 0, reverse=True), jax.lax.cummax(n, 1), jax.lax.cumlogsumexp(x, 1)
+
+    x, n = values(shape(4, 37)), values(shape(4, 6, dtype=INT))
+    for function, target in ((running, "ascend910b"), (lambda x, n: (jnp.cumprod(x, 1), jnp.cumprod(n, 1)), "ascend950")):
+        program = ja.compile(function, x, n, target=target)
+        assert "aclnnCumprod" not in [call.callee for call in program.library_calls]
+        for actual, expected in zip(on_tiles(program, x, n), jax.tree.leaves(jax.jit(function)(x, n)), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
+    long = ja.compile(lambda x: jax.lax.cummax(x, 1), shape(4, 1000))
+    assert max(len(kernel.source.splitlines()) for kernel in long.kernels) < 1000
+
+
+def test_positions_of_a_gather_are_computed_as_rows():
+    """[B, N, 1, 1] has N columns, though the last dimension has one."""
+    x, i = values(shape(4, 300)), values(shape(4, 300, dtype=INT))
+    program = ja.compile(lambda x, i: jnp.take_along_axis(x, i, 1), x, i)
+    report = program.profile(x, i)
+    assert report.microseconds < 40
+    np.testing.assert_array_equal(report.outputs, jnp.take_along_axis(x, i, 1))
 
 
 def test_a_decode_head():

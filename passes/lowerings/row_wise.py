@@ -84,9 +84,10 @@ def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _
     There are no columns where each element comes from a reduction. `inside` says which ops are the kernel's."""
     shape = ir.RankedTensorType(value.type).shape
     looped = ("row", *(None if dim == 1 else f"dim{i}" for i, dim in enumerate(shape[1:], start=1)))
-    if looped[-1] in ("row", None):
+    last = max(i for i, label in enumerate(looped) if label is not None)
+    if last == 0:
         return looped
-    labels = (*looped[:-1], "col")
+    labels = (*looped[:last], "col", *looped[last + 1 :])
     if not isinstance(value.owner, ir.Block) and value.owner.name == CONCATENATION:
         return labels
     along = [piece for piece in pieces(value, labels, inside) if has_columns(piece[1])]
@@ -120,9 +121,13 @@ def sources(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
 def segments(value: ir.Value, labels: Access) -> list[tuple[Access, int]]:
     """The runs of columns that each come from the same operands of all concatenations: what they are called, and how long
     they are. One where nothing is concatenated."""
-    length = ir.RankedTensorType(value.type).shape[-1]
+    column = labels.index("col")
+    length = ir.RankedTensorType(value.type).shape[column]
     bounds = sorted({0, *_bounds(value, labels, length), length})
-    return [((*labels[:-1], shifted("col", start)), end - start) for start, end in zip(bounds, bounds[1:])]
+    return [
+        ((*labels[:column], shifted("col", start), *labels[column + 1 :]), end - start)
+        for start, end in zip(bounds, bounds[1:])
+    ]
 
 
 def _bounds(value: ir.Value, access: Access, length: int) -> Iterator[int]:
