@@ -232,8 +232,8 @@ class Program:
         if arguments is not None:
             leading = (i for i, wanted in enumerate(self._traced.arguments) if wanted.shape[:1] == (batch.rows,))
             return arguments[next(leading)].shape[0]
-        least = max((kernel.signature.least.rows for kernel in self.kernels if kernel.signature.least), default=0)
-        rows = max(_ROWS_OF_CALLERS, batch.least, least)
+        least = [bound.rows for kernel in self.kernels for bound in kernel.signature.least]
+        rows = max(_ROWS_OF_CALLERS, batch.least, *least)
         return rows if batch.most is None else min(rows, batch.most)
 
     def _graph(self, run: tuple | None) -> project.Graph:

@@ -53,10 +53,18 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Bound:
-    """The least or the most rows that there may be, and the status of a call with others."""
+    """A number of rows, and the status of a call with fewer, or with more."""
 
     rows: int
     code: int
+
+    @property
+    def too_few(self) -> str:
+        return "must not be empty" if self.rows == 1 else f"must have at least {self.rows} rows"
+
+    @property
+    def too_many(self) -> str:
+        return f"must have at most {self.rows} rows"
 
 
 @dataclass(frozen=True)
@@ -66,38 +74,28 @@ class Signature:
     Attributes:
       inputs, outputs: in the order of the kernel's parameters.
       rows: the compiled number of rows; any other serves too where a parameter leads.
-      least, most: how many there may be; None: none at all, as many as an int32 counts.
+      least: how many there must be; where several, the first that does not hold counts.
+      most: how many there may be; None: as many as an int32 counts.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     rows: int
-    least: Bound | None = None
+    least: tuple[Bound, ...] = ()
     most: Bound | None = None
 
     @property
     def any_rows(self) -> bool:
         return any(tensor.leads for tensor in self.inputs)
 
-    @property
-    def too_few(self) -> str:
-        """What is wrong with fewer rows than `least`."""
-        return "must not be empty" if self.least.rows == 1 else f"must have at least {self.least.rows} rows"
-
-    @property
-    def too_many(self) -> str:
-        return f"must have at most {self.most.rows} rows"
-
     def check_rows(self, operator: str, rows: int) -> None:
         """Raises the error of a call with so many rows, if it is one."""
-        if self.least is not None and rows < self.least.rows:
-            bound, problem = self.least, self.too_few
-        elif self.most is not None and rows > self.most.rows:
-            bound, problem = self.most, self.too_many
-        else:
-            return
-        error = ParamInvalid if bound.code == ParamInvalid.code else TilingError
-        raise error(operator, self.inputs[0].name, f"{problem}, but has {rows}")
+        problems = [(bound.code, bound.too_few) for bound in self.least if rows < bound.rows]
+        if self.most is not None and rows > self.most.rows:
+            problems.append((self.most.code, self.most.too_many))
+        for code, problem in problems:
+            error = ParamInvalid if code == ParamInvalid.code else TilingError
+            raise error(operator, self.inputs[0].name, f"{problem}, but has {rows}")
 
 
 def signature(
@@ -123,8 +121,8 @@ def signature(
         Tensor(name, type_.dtype, tuple(shape))
         for name, type_, shape in zip(names[len(inputs) :], launch.types, results, strict=True)
     ]
-    bounds = probe.bounds() if leading else (None, None)
-    return Signature(tuple(inputs), tuple(outputs), rows, *bounds)
+    least, most = (probe.least(), probe.most()) if leading else ((), None)
+    return Signature(tuple(inputs), tuple(outputs), rows, least, most)
 
 
 # Names that a generated aclnn interface has for itself.
@@ -247,16 +245,20 @@ class _Probe:
             codes.pop("size", None)
         return Codes(**codes)
 
-    def bounds(self) -> tuple[Bound | None, Bound | None]:
-        """The least and the most rows that the rule takes; None where there is no such bound."""
-        few, many = self.of_rows(0), self.of_rows(INT32_MAX)
-        least = most = None
-        if few is not None:
-            least = Bound(bisect_left(range(self.rows), True, key=lambda rows: self.of_rows(rows) is None), few)
-        if many is not None:
-            beyond = range(self.rows, INT32_MAX + 1)
-            most = Bound(beyond[bisect_left(beyond, True, key=lambda rows: self.of_rows(rows) is not None)] - 1, many)
-        return least, most
+    def least(self) -> tuple[Bound, ...]:
+        """Up to which numbers of rows the rule refuses them, status by status."""
+        bounds, rows = [], 0
+        while rows < self.rows and (code := self.of_rows(rows)) is not None:
+            rows += bisect_left(range(rows, self.rows), True, key=lambda rows: self.of_rows(rows) != code)
+            bounds.append(Bound(rows, code))
+        return tuple(bounds)
+
+    def most(self) -> Bound | None:
+        """The most rows that the rule takes; None where it does not say."""
+        code, beyond = self.of_rows(INT32_MAX), range(self.rows, INT32_MAX + 1)
+        if code is None:
+            return None
+        return Bound(self.rows + bisect_left(beyond, True, key=lambda rows: self.of_rows(rows) is not None) - 1, code)
 
     def of_rows(self, rows: int) -> int | None:
         """The status of a call with so many rows."""

@@ -79,12 +79,10 @@ _CODES = {161002: "kParamInvalid", 561002: "kTilingError"}
 
 def _bounds(signature: Signature) -> str:
     """The checks of the number of rows."""
-    least, most = signature.least, signature.most
-    few = least and fill(
-        _BOUND, holds=f"rows != kUnknown && rows < {least.rows}", code=_CODES[least.code], problem=signature.too_few
-    )
-    many = most and fill(_BOUND, holds=f"rows > {most.rows}", code=_CODES[most.code], problem=signature.too_many)
-    return (few or "") + (many or "")
+    checks = [(f"rows != kUnknown && rows < {bound.rows}", bound.code, bound.too_few) for bound in signature.least]
+    if signature.most is not None:
+        checks.append((f"rows > {signature.most.rows}", signature.most.code, signature.most.too_many))
+    return "".join(fill(_BOUND, holds=holds, code=_CODES[code], problem=problem) for holds, code, problem in checks)
 
 
 def _dim(dim: int | Rows) -> str:
