@@ -18,7 +18,7 @@ from jascend import keys, libraries
 from jascend.backends.ascend import compile as backend
 from jascend.backends.ascend import cache, nibbles, project, report, toolkit, twin
 from jascend.backends.ascend import device as npu
-from jascend.backends.ascend.codegen.graph import AnyRows
+from jascend.backends.ascend.codegen.graph import RowsInCpp
 from jascend.backends.ascend.codegen.op_host import entry_name, operator_type
 from jascend.backends.ascend.plan import Launch, LibraryCall, Part, Plan, Reshape, TensorType
 from jascend.backends.ascend.targets import target as target_of
@@ -242,7 +242,7 @@ class Program:
         constants = tuple(map(_signed, self._traced.constants))
         types = [TensorType(x.shape, _plan_dtype(x.dtype)) for x in (*self._traced.arguments, *constants)]
         if batch is not None:
-            any_rows = AnyRows(batch.in_cpp, self._rows_of(None if run is None else run[0]))
+            any_rows = RowsInCpp(batch.in_cpp, self._rows_of(None if run is None else run[0]))
         return project.Graph(self._compiled.plan, types, run, constants, any_rows)
 
     def _kernels_for(self, arguments: tuple | None) -> tuple[backend.Kernel, ...]:
@@ -425,7 +425,8 @@ def compile(  # noqa: A001
     traced = trace(fn, args, kwargs, forbid, target)
     name = identifier(traced.name)
 
-    any_rows = 0 if traced.batch is None else traced.batch.rows
+    batch = traced.batch
+    any_rows = backend.AnyRows() if batch is None else backend.AnyRows(batch.rows, batch.most or 0)
 
     def build() -> backend.Compiled:
         return backend.compile_module(

@@ -96,6 +96,7 @@ class LowerToTile:
     tile: int = option(0, "elements of a row handled at a time, a multiple of 1024; 0: those of the candidate")
     parts: int = option(0, "cores that share a row, where an operator can split one; 0: as its lowering sees fit")
     any_rows: int = option(0, "the number that stands for any number of rows; 0: all are as they are")
+    most_rows: int = option(0, "how many these are at most; 0: no bound")
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.tile < 0 or self.tile % 1024:
@@ -189,7 +190,9 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
                 b = Builder(op.location)
                 producers = Producers(b, block.arguments, tile, candidate.piece)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
-                site = Site(b, producers, outputs, target, tile, candidate, options.parts or None, options.any_rows)
+                site = Site(
+                    b, producers, outputs, target, tile, candidate, options.parts or None, options.any_rows, options.most_rows
+                )
                 _build(lowering, op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:

@@ -122,6 +122,30 @@ def test_no_tokens_at_all():
     assert counts.shape == (16, 2) and not counts.any()
 
 
+def test_a_bound_of_tokens():
+    """A symbol that cannot be more than few: every core orders all pairs, in runs for as many; tiling refuses more."""
+    (few,) = jax.export.symbolic_shape("few", constraints=["few <= 15"])
+
+    def route(x, expert_idx):
+        return ja.moe_init_routing(x, expert_idx, expert_num=16)
+
+    program = ja.compile(route, jax.ShapeDtypeStruct((few, 8), F32), jax.ShapeDtypeStruct((few, 4), np.int32))
+    (kernel,) = program.kernels
+    assert "SyncAll" not in kernel.source and "up to 15 x 4 pairs" in program.explain()
+    for tokens in (1, 15):
+        given = operands(tokens, 4, 8, 16).values()
+        expected = route(*given)
+        used = np.asarray(expected.expert_tokens).sum()
+        rows, index, counts = on_tiles(program, *given)
+        np.testing.assert_array_equal(rows[:used], expected.expanded_x[:used])
+        np.testing.assert_array_equal(index, expected.expanded_row_idx)
+        np.testing.assert_array_equal(counts, expected.expert_tokens)
+    with pytest.raises(ja.errors.TilingError, match="x must have at most 15 rows, but has 16"):
+        kernel.signature.check_rows("route", 16)
+    with pytest.raises(ValueError, match="x has 16 rows, but was compiled for few <= 15"):
+        program(*operands(16, 4, 8, 16).values())
+
+
 def gated(logits, bias, x):
     gate = ja.moe_gating_top_k(logits, 6, bias=bias, norm_type=1, group_count=8, k_group=4, group_select_mode=1)
     return gate.y, gate.expert_idx, ja.moe_init_routing(x, gate.expert_idx, expert_num=64, quant_mode=1)

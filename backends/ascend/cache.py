@@ -34,7 +34,7 @@ def compiled(
     build: Callable[[], Any],
     forbid: Collection[str] = (),
     force: Collection[str] = (),
-    any_rows: int = 0,
+    any_rows: tuple[int, int] = (0, 0),
 ) -> Any:
     """What `build()` makes of a module's text; from disk, where an equal one was made before."""
     entry = cache_directory() / "programs" / key(text, target, name, plugins, forbid, force, any_rows)
@@ -52,7 +52,7 @@ def key(
     plugins: Sequence[Plugin],
     forbid: Collection[str] = (),
     force: Collection[str] = (),
-    any_rows: int = 0,
+    any_rows: tuple[int, int] = (0, 0),
 ) -> str:
     digest = hashlib.sha256()
     passes = [p for each in plugins for p in each.passes]

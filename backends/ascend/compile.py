@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 from jascend.dialect import make_context
 from mlir import ir
@@ -41,15 +42,22 @@ def _graph_stages(prefix: str, plugin_passes: Sequence[str], chosen: Callable[[s
     }
 
 
+class AnyRows(NamedTuple):
+    """The number that stands for any number of rows, or 0; and how many these are at most, or 0."""
+
+    number: int = 0
+    most: int = 0
+
+
 _KERNEL_STAGES = ("tile", "ascendc")
 
 
 def _kernel_stages(
-    target: str, candidate: int, plugin_passes: Sequence[str], any_rows: int
+    target: str, candidate: int, plugin_passes: Sequence[str], any_rows: AnyRows
 ) -> Iterator[tuple[str, str]]:
     on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in _KERNEL_STAGES)
     passes = (
-        f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows}}},{on_tiles}"
+        f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows.number} most-rows={any_rows.most}}},{on_tiles}"
         f"remove-dead-ops{{merge=false}},pipeline-loads{{target={target}}}",
         f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
         f"insert-sync{{target={target}}},verify-ascendc{{target={target}}},outline-stages",
@@ -106,6 +114,10 @@ class Kernel:
         many rows."""
         rows = launch.rows(self.rows_of)
         self.signature.check_rows(self.name, rows)
+        return self.of_rows(rows, cores)
+
+    def of_rows(self, rows: int, cores: int) -> Kernel:
+        """The same kernel with so many rows dealt out, be they too many or not."""
         return replace(
             self,
             tiling=self.shape.data(rows, cores),
@@ -169,10 +181,10 @@ def compile_module(
     plugin_passes: Sequence[str] = (),
     forbid: Collection[str] = (),
     force: Collection[str] = (),
-    any_rows: int = 0,
+    any_rows: AnyRows = AnyRows(),
 ) -> Compiled:
     """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
-    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` stands for any
+    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` is what stands for any
     number of rows. Raises `PipelineError` with the diagnostics where a pass refuses."""
     attempt = partial(_compile, module, target, name, plugin_passes, forbid, force, any_rows)
     try:
@@ -188,7 +200,7 @@ def _compile(
     plugin_passes: Sequence[str],
     forbid: Collection[str],
     force: Collection[str],
-    any_rows: int,
+    any_rows: AnyRows,
     run: Callable[..., ir.Module],
 ) -> Compiled:
     """As `compile_module`; `run` runs a pipeline."""
@@ -196,7 +208,7 @@ def _compile(
     def chosen(name: str) -> str:
         if name in forbid:
             return ""
-        options = f"target={target.name} force={str(name in force).lower()} any-rows={any_rows}"
+        options = f"target={target.name} force={str(name in force).lower()} any-rows={any_rows.number}"
         by_cost = f"{{{options}}}" if find_pass(name).by_cost else ""
         return f"{name}{by_cost},"
 
@@ -227,7 +239,7 @@ def _lower_kernels(
     target: Target,
     compiled: Compiled,
     plugin_passes: Sequence[str],
-    any_rows: int,
+    any_rows: AnyRows,
     run: Callable[..., ir.Module],
 ) -> ir.Module:
     """Down to Ascend C, kernel by kernel: what one of them has no room for is nothing to the others."""
@@ -253,7 +265,7 @@ def _lower_kernel(
     target: Target,
     remarks: Remarks,
     plugin_passes: Sequence[str],
-    any_rows: int,
+    any_rows: AnyRows,
     run: Callable[..., ir.Module],
 ) -> dict[str, ir.Module]:
     """One kernel after each stage, with the first size of tiles whose buffers fit. What did not is told."""
@@ -291,9 +303,9 @@ def _kernel(op: ir.Operation, outlined: ir.Operation, launch: Launch, target: Ta
     names = [parameter.name for parameter in text.parameters]
     kernel = Kernel(
         text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill,
-        signature(outlined, launch, names, rows_of, ANY_ROWS in op.attributes),
+        signature(outlined, launch, names, rows_of, op.attributes[ANY_ROWS].value if ANY_ROWS in op.attributes else None),
     )  # fmt: skip
-    return kernel.on_cores(launch, target.vector_cores)
+    return kernel.of_rows(launch.rows(rows_of), target.vector_cores)
 
 
 def _title(launch: Launch) -> str:

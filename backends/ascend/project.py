@@ -44,7 +44,7 @@ class Graph:
     arguments: Sequence[TensorType]
     data: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None
     constants: Sequence[np.ndarray] = ()
-    any_rows: graph.AnyRows | None = None
+    any_rows: graph.RowsInCpp | None = None
 
 
 def for_toolkit(kernel: Kernel, target: Target, soc: str) -> Kernel:

@@ -99,12 +99,12 @@ class Signature:
 
 
 def signature(
-    kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int, is_routing: bool = False
+    kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int, tokens: int | None = None
 ) -> Signature:
-    """The signature of an outlined kernel whose parameters have these names. `is_routing`: whether it is one of any number of
-    tokens."""
+    """The signature of an outlined kernel whose parameters have these names. `tokens`: of a routing of any number of them, how
+    many at most; 0: no bound."""
     op = next(view for view in kernel.regions[0].blocks[0].operations if view.operation.name in ASCEND.by_name)
-    rows, block = launch.rows(rows_of), kernel.regions[0].blocks[0]
+    rows, block, is_routing = launch.rows(rows_of), kernel.regions[0].blocks[0], tokens is not None
     if is_routing:
         leading = frozenset(i for i, type_ in enumerate(launch.operand_types) if type_.shape[:1] == (rows,))
         results = [value.shape for name, value in results_of_routing(op, rows).items() if getattr(op, name) is not None]
@@ -122,6 +122,8 @@ def signature(
         for name, type_, shape in zip(names[len(inputs) :], launch.types, results, strict=True)
     ]
     least, most = (probe.least(), probe.most()) if leading else ((), None)
+    if tokens and (most is None or tokens < most.rows):
+        most = Bound(tokens, TilingError.code)
     return Signature(tuple(inputs), tuple(outputs), rows, least, most)
 
 

@@ -87,19 +87,13 @@ class _GatingRouting(Routing):
             self.own_tokens()
 
     def all_tokens(self) -> None:
-        """Every core gates all tokens; the last one writes what comes of that."""
+        """Every core gates all tokens; one writes what comes of that."""
         self.t = Ops(self.b)
         self.make_constants()
-        ids = self.chosen(self.b.index(0), self.count, self.is_last())
+        ids = self.chosen(self.b.index(0), self.count, self.writes_for_all("writes_chosen"))
         self.enter()
         self.plan_rows()
         self.alone(ids)
-
-    def is_last(self) -> ir.Value:
-        """Whether this core has the last token; some may have none."""
-        b = self.b
-        is_last = b.cmpi("eq", self.tokens[1], self.count, "is_last")
-        return b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name="writes_chosen")
 
     def own_tokens(self) -> None:
         """Every core gates its own tokens. What is known of them waits in the workspace if it has more than one block."""

@@ -84,9 +84,11 @@ def build(routing: type[Routing], op: ir.OpView, site: Site, ways: Sequence[Shap
     b, rows = site.b, site.rows
     share = b.build(TILE.classes["BlockRows"], rows, results=[b.index_type] * 4)
     *few, s = ways
+    most = None
     if s.tokens is None:
-        site.serve_any_rows()
-    tokens = "any number of" if s.tokens is None else s.tokens
+        most = site.bound_of_rows(op.x.type)
+        site.serve_any_rows(most)
+    tokens = s.tokens if s.tokens is not None else "any number of" if most is None else f"up to {most}"
     how = "every core orders all pairs" if s.alone else f"cores order {s.lanes} pairs at a time, and meet once"
     up_to = "".join(f", but of up to {way.share} tokens every core orders all pairs" for way in few)
     site.remarks.append(f"{tokens} x {s.slots} pairs, {s.experts} experts: {how}{up_to}")
@@ -100,9 +102,7 @@ def build(routing: type[Routing], op: ir.OpView, site: Site, ways: Sequence[Shap
     if not few:
         build_way(s)
         return
-    # Without tokens, the counts are left to the first core, as where there are many.
-    some = b.cmpi("sgt", rows, b.index(0), "some")
-    is_few = b.op(arith.andi, some, b.cmpi("sle", rows, b.index(few[0].share), "at_most_few"), name="is_few")
+    is_few = b.cmpi("sle", rows, b.index(few[0].share), "is_few")
     b.if_(is_few, [], lambda: build_way(few[0]), lambda: build_way(s), about="Few tokens: no core waits for the others.")
 
 
@@ -257,6 +257,16 @@ class Routing:
             inverse=op.quant_mode == _INVERSE,
         )  # fmt: skip
 
+    def writes_for_all(self, name: str) -> ir.Value:
+        """Whether this is the core that writes what is the same for all: the last one with tokens; where there may be none at
+        all, the first one."""
+        b = self.b
+        if self.shape.tokens is None:
+            core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]
+            return b.cmpi("eq", core, b.index(0), name)
+        is_last = b.cmpi("eq", self.tokens[1], self.count, "is_last")
+        return b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name=name)
+
     # -- every core for itself ----------------------------------------------------------------------------------------
 
     def alone(self, ids: ir.Value) -> None:
@@ -265,9 +275,7 @@ class Routing:
         comment(block.expert.owner, "The experts of all pairs, and their order.")
         in_order = order.sorted(block)
         places = order.places(in_order)
-        # Cores may be without tokens.
-        is_last = b.cmpi("eq", self.tokens[1], self.count, "is_last")
-        writes = b.op(arith.andi, is_last, b.cmpi("slt", *self.tokens, "has_tokens"), name="writes_counts")
+        writes = self.writes_for_all("writes_counts")
         ranks = b.splat(b.i32(0), s.lanes) if s.capacity else None
 
         if s.capacity:
@@ -294,7 +302,7 @@ class Routing:
                 self.write_index(place, has_place, self.zero, pairs)
             return []
 
-        b.if_(writes, [], results_of_all, about=Stage("WriteCounts", "What is the same for all cores is written by the last one."))
+        b.if_(writes, [], results_of_all, about=Stage("WriteCounts", "What is the same for all cores is written by one."))
         # The pairs of this core's tokens.
         if self.pair_rows is None:
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from jascend.dialect.ascend import results_of_routing, shaped
+from jascend.dialect.rules.shaped import INT32_MAX
 
 from ..builder import up
 from .site import Site
@@ -72,22 +73,23 @@ class Shape:
 def ways_of(op: ir.OpView, slots: int, site: Site, most_alone: int = _ALONE) -> list[Shape]:
     """Those of an op with the operands and attributes of a routing, of so many experts a token. Few pairs are ordered by every
     core for itself, but of no more tokens than `most_alone`. Where any number of tokens is served there are two ways, that of
-    few tokens first, or only that of many if a token has too many experts."""
+    few tokens first; only that of many if a token has too many experts, and only that of few if there cannot be more."""
     tokens = site.known_rows(op.x.type)
     few = min(most_alone, (_ALONE - 1) // max(1, slots))
     if tokens is not None:
-        return [_shape_of(op, slots, site, tokens, alone=tokens <= few)]
-    return [*([_shape_of(op, slots, site, None, alone=True, share=few)] if few else []), _shape_of(op, slots, site, None)]
+        return [_shape_of(op, slots, site, tokens, tokens, alone=tokens <= few)]
+    most = site.bound_of_rows(op.x.type) or INT32_MAX
+    of_few = [_shape_of(op, slots, site, None, min(few, most), alone=True)] if few else []
+    of_many = [_shape_of(op, slots, site, None, min(_MANY, most))] if most > few else []
+    return of_few + of_many
 
 
-def _shape_of(
-    op: ir.OpView, slots: int, site: Site, tokens: int | None, *, alone: bool = False, share: int | None = None
-) -> Shape:
+def _shape_of(op: ir.OpView, slots: int, site: Site, tokens: int | None, most: int, *, alone: bool = False) -> Shape:
+    """That of so many tokens, with sizes for `most`."""
     size, cores = ir.RankedTensorType(op.x.type).get_dim_size(1), site.target.vector_cores
     first, end = list(op.active_expert_range) or (0, op.expert_num)
     experts = end - first
-    if share is None:
-        share = tokens if alone else -(-(_MANY if tokens is None else tokens) // cores)
+    share = most if alone else -(-most // cores)
     # The last lane is free: the end of the list of pairs shows there.
     lanes = next((run for run in _RUNS if run > share * slots), _RUNS[-1])
     lanes = min(lanes, max(site.candidate.batch, next(run for run in (*_RUNS, 4096, 8192) if run > slots)))

@@ -14,7 +14,8 @@ from ..builder import Builder, up
 from .producers import Producers
 
 ROWS_OF = "ascend.rows_of"  # number of the argument whose leading dimension is dealt out to the cores
-ANY_ROWS = "ascend.any_rows"  # an operator that is not row by row, but whose kernel serves any number of rows
+# Of an operator that is not row by row, but whose kernel serves any number of rows: how many at most; 0: no bound.
+ANY_ROWS = "ascend.any_rows"
 
 PART_UNIT = 1024  # elements that the length of a row's part is a multiple of: sums have blocks of as many
 _MAX_PARTS = 16  # lists that two merges of four make one
@@ -59,6 +60,7 @@ class Site:
       candidate: the sizes that are tried; `tile` is its own or that of the pass option.
       parts: how many cores are to share a row; None: as the lowering sees fit.
       any_rows: the number that stands for any number of rows; 0: all are as they are.
+      most_rows: how many they are at most; 0: no bound.
       remarks: sentences on what was decided and why, for `explain`.
     """
 
@@ -70,6 +72,7 @@ class Site:
     candidate: Candidate = Candidate()
     parts: int | None = None
     any_rows: int = 0
+    most_rows: int = 0
     rows: ir.Value | None = None
     remarks: list[str] = field(default_factory=list)
 
@@ -88,9 +91,16 @@ class Site:
         size = tensor.get_dim_size(0)
         return None if self.any_rows and size and size % self.any_rows == 0 else size
 
-    def serve_any_rows(self) -> None:
+    def bound_of_rows(self, tensor: ir.Type) -> int | None:
+        """How many rows a tensor has at most, where any number has to be served; None: no bound."""
+        tensor = ir.RankedTensorType(tensor)
+        times = 1 if tensor.is_dynamic_dim(0) else tensor.get_dim_size(0) // self.any_rows
+        return times * self.most_rows or None
+
+    def serve_any_rows(self, most: int | None) -> None:
         """Says so of the kernel, for an operator that is not row by row."""
-        self.rows.owner.operands[0].owner.owner.attributes[ANY_ROWS] = ir.UnitAttr.get()
+        i64 = ir.IntegerType.get_signless(64)
+        self.rows.owner.operands[0].owner.owner.attributes[ANY_ROWS] = ir.IntegerAttr.get(i64, most or 0)
 
     def parts_of_row(self, matrix: ir.RankedTensorType) -> int:
         """How many cores are to share a row of a matrix."""

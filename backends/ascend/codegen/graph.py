@@ -24,7 +24,7 @@ _WIDTH = 120
 
 
 @dataclass(frozen=True)
-class AnyRows:
+class RowsInCpp:
     """Of a graph for any number of rows: the dimensions of a shape as C++, in terms of `rows`; and how many there are where the
     program is not told."""
 
@@ -32,7 +32,7 @@ class AnyRows:
     rows: int
 
 
-def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call], any_rows: AnyRows | None = None) -> str:
+def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call], any_rows: RowsInCpp | None = None) -> str:
     """The program of a graph; `calls` are its kernels by name."""
     program = _Program(plan, list(arguments), calls, any_rows)
     headers = [f'#include "aclnn_{step.kernel}.h"' for step in plan.steps if isinstance(step, Launch)]
@@ -53,7 +53,7 @@ def data(arguments: Mapping[int, np.ndarray], outputs: Sequence[np.ndarray]) -> 
 class _Program:
     """The statements of a graph's program."""
 
-    def __init__(self, plan: Plan, arguments: list[TensorType], calls: Mapping[str, Call], any_rows: AnyRows | None):
+    def __init__(self, plan: Plan, arguments: list[TensorType], calls: Mapping[str, Call], any_rows: RowsInCpp | None):
         self.lines: list[str] = ["    // The arguments."]
         self.headers: list[str] = []
         self.types: dict[int, TensorType] = dict(enumerate(arguments))
