@@ -122,6 +122,27 @@ def test_no_tokens_at_all():
     assert counts.shape == (16, 2) and not counts.any()
 
 
+@pytest.mark.long
+def test_places_that_no_32_bits_hold():
+    """Rows of more than 2^31 bytes together, of which a few are read: the last ones too. Takes 5 GB."""
+
+    def route(x, expert_idx):
+        return ja.moe_init_routing(x, expert_idx, expert_num=4, active_num=6)
+
+    size, tokens = 60000, 36001
+    program = ja.compile(route, jax.ShapeDtypeStruct((N, size), np.int8), jax.ShapeDtypeStruct((N, 1), np.int32))
+    x, ids, used = np.zeros((tokens, size), np.int8), np.full((tokens, 1), -1, np.int32), [0, 17, 35961, 35999, 36000]
+    assert x.size > 2**31
+    for number, token in enumerate(used):
+        x[token], ids[token] = np.arange(size) % (101 + number), (7 - number) % 4
+    found = program(x, ids)
+    in_order = sorted(used, key=lambda token: ids[token, 0])
+    np.testing.assert_array_equal(found.expanded_x[:5], x[in_order])
+    np.testing.assert_array_equal(found.expert_tokens, [1, 1, 1, 2])
+    np.testing.assert_array_equal(found.expanded_row_idx[np.array(in_order)], range(5))
+    assert np.sum(found.expanded_row_idx >= 0) == 5
+
+
 def test_a_bound_of_tokens():
     """A symbol that cannot be more than few: every core orders all pairs, in runs for as many; tiling refuses more."""
     (few,) = jax.export.symbolic_shape("few", constraints=["few <= 15"])
