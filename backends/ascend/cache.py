@@ -56,7 +56,7 @@ def key(
 ) -> str:
     digest = hashlib.sha256()
     passes = [p for each in plugins for p in each.passes]
-    names = (_compiler(), target, name, str(any_rows), *sorted(forbid), "", *sorted(force), "", *passes)
+    names = (_compiler(), target, name, *map(str, any_rows), *sorted(forbid), "", *sorted(force), "", *passes)
     sources = [fingerprint(each.files) for each in plugins]
     for part in (*map(str.encode, names), *sources, fingerprint(operator_files()), text.encode()):
         digest.update(len(part).to_bytes(8, "little") + part)

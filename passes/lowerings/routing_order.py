@@ -204,7 +204,7 @@ class Order:
             count = b.op(arith.muli, b.op(arith.minsi, left, block, name="tokens_here"), slots, name="pairs_here")
             return body(b.op(arith.muli, token, slots, name="first_pair"), count, *values)
 
-        return b.for_(*tokens, block, carried, one, induction="token", about=about, runs=s.tokens is not None and s.tokens >= s.cores)
+        return b.for_(*tokens, block, carried, one, induction="token", about=about, runs=s.least >= s.cores)
 
     def bases(self, step: ir.Value) -> Bases:
         """What all tables together say, for the experts of one step."""

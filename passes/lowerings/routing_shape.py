@@ -24,6 +24,7 @@ class Shape:
 
     Attributes:
       tokens, slots, size: N, K and H. N is None where any number of tokens is served.
+      least: how many tokens there are at least.
       first, experts: the first active expert, and how many are active.
       all_experts: E.
       capacity: rows of an expert in drop-pad mode, else 0.
@@ -39,6 +40,7 @@ class Shape:
     """
 
     tokens: int | None
+    least: int
     slots: int
     size: int
     first: int
@@ -80,11 +82,13 @@ def ways_of(op: ir.OpView, slots: int, site: Site, most_alone: int = _ALONE) -> 
         return [_shape_of(op, slots, site, tokens, tokens, alone=tokens <= few)]
     most = site.bound_of_rows(op.x.type) or INT32_MAX
     of_few = [_shape_of(op, slots, site, None, min(few, most), alone=True)] if few else []
-    of_many = [_shape_of(op, slots, site, None, min(_MANY, most))] if most > few else []
+    of_many = [_shape_of(op, slots, site, None, min(_MANY, most), least=few + 1 if few else 0)] if most > few else []
     return of_few + of_many
 
 
-def _shape_of(op: ir.OpView, slots: int, site: Site, tokens: int | None, most: int, *, alone: bool = False) -> Shape:
+def _shape_of(
+    op: ir.OpView, slots: int, site: Site, tokens: int | None, most: int, *, alone: bool = False, least: int = 0
+) -> Shape:
     """That of so many tokens, with sizes for `most`."""
     size, cores = ir.RankedTensorType(op.x.type).get_dim_size(1), site.target.vector_cores
     first, end = list(op.active_expert_range) or (0, op.expert_num)
@@ -99,8 +103,9 @@ def _shape_of(op: ir.OpView, slots: int, site: Site, tokens: int | None, most: i
         width, step = _SLICE, _SLICE - 8
         steps = -(-(experts + 1) // step)
     return Shape(
-        tokens, slots, size, first, experts, op.expert_num, op.expert_capacity if op.drop_pad_mode else 0,
-        _limit(op, tokens, slots), lanes, (lanes - 1) // max(1, slots), share, alone, width, step, steps, cores,
+        tokens, least if tokens is None else tokens, slots, size, first, experts, op.expert_num,
+        op.expert_capacity if op.drop_pad_mode else 0, _limit(op, tokens, slots), lanes, (lanes - 1) // max(1, slots),
+        share, alone, width, step, steps, cores,
     )  # fmt: skip
 
 
