@@ -442,6 +442,8 @@ def _covers(known: State, state: State) -> bool:
 
 def _beside(a: Item, b: Item) -> tuple[Item, Item]:
     """The items of the innermost common block that are, or contain, `a` and `b`."""
+    if a.block is b.block:
+        return a, b
     above_b = {item.block: item for item in _path(b)}
     return next((item, above_b[item.block]) for item in _path(a) if item.block in above_b)
 
