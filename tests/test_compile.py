@@ -268,3 +268,14 @@ def test_without_a_compiler_everything_but_the_run_works(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "apt-get install g++" in done.stdout
     assert list((tmp_path / "project" / "op_kernel").glob("*.cpp"))
+
+
+def test_the_pass_that_leaves_wrong_ir_is_named(tmp_path):
+    plugin = tmp_path / "wrong.py"
+    plugin.write_text(
+        "from jascend.passes import rewrite\nfrom mlir import ir\n\n"
+        "@rewrite('ascend.sort')\ndef wrong(op, rewriter):\n"
+        "    op.operation.attributes['descending'] = ir.UnitAttr.get()\n    return True\n"
+    )
+    with pytest.raises(ja.errors.Unsupported, match="the IR is invalid after pass 'wrong' of plugin .*wrong.py"):
+        ja.compile(ja.sort, shape(2, 64), plugins=[plugin])
