@@ -54,7 +54,8 @@ def exists(callee: str) -> bool:
 
 
 def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = (), dtype: str | None = None):
-    """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises NoLibraryOperator where the product's do not have it."""
+    """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises NoLibraryOperator
+    where the product's do not have it."""
     if not exists(callee):
         raise NoLibraryOperator(f"the libraries of {product()} have no {callee}")
     return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed), dtype=dtype)
@@ -222,7 +223,8 @@ def _slice(ctx, x, *, start_indices, limit_indices, strides):
     sizes = [limit - start for start, limit in zip(start_indices, limit_indices)]
     behind = max((dim + 1 for dim, size in enumerate(sizes) if size > 1), default=len(sizes))
     apart = math.prod(ctx.avals_in[0].shape[behind:])
-    called = set() if apart in TAKEN_APART or behind < 2 else {dim for dim in range(behind, len(sizes)) if ctx.avals_in[0].shape[dim] > 1}
+    picked = {dim for dim in range(behind, len(sizes)) if ctx.avals_in[0].shape[dim] > 1}
+    called = set() if apart in TAKEN_APART or behind < 2 else picked
     called |= {dim for dim, stride in enumerate(strides) if stride > 1}
 
     def in_steps(x):

@@ -45,7 +45,8 @@ from mlir.dialects import tensor
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL, LAUNCH, taken_from_memory
 from .lowerings.access import (
-    CONCATENATION, SLICE, TAKEN_APART, VIEWS, base_of, columns_apart, has_columns, in_order, inputs, positions_in, unsupported_reason,
+    CONCATENATION, SLICE, TAKEN_APART, VIEWS, base_of, columns_apart, has_columns, in_order, inputs, positions_in,
+    unsupported_reason,
 )  # fmt: skip
 from .lowerings.reductions import is_reduction, reduction_of
 from .lowerings.row_wise import Access, labels_of, pieces, sources
@@ -262,7 +263,8 @@ def _goes_beside(value: ir.Value, other: ir.Value) -> bool:
     written = all(str(shape.element_type) in _WRITTEN for shape in shapes)
     if shapes[0].shape != shapes[1].shape or not written or labels_of(other, computed) != labels:
         return False
-    owners = [piece.owner for each in (value, other) for piece, _ in pieces(each, labels, computed) if not _is_argument(piece)]
+    both = (piece for each in (value, other) for piece, _ in pieces(each, labels, computed))
+    owners = [piece.owner for piece in both if not _is_argument(piece)]
     lengths = {reduction_of(owner).length for owner in owners if computed(owner) and is_reduction(owner)}
     lengths |= {shapes[0].shape[labels.index("col")]} if has_columns(labels) else set()
     return len(lengths) == 1 and not any(owner.name == CONCATENATION for owner in owners)

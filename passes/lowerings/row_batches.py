@@ -26,7 +26,9 @@ _NEUTRAL = {"add": -0.0, "max": float("-inf"), "min": float("inf")}
 
 def length_of_rows(work) -> int | None:
     """How long the rows of a kernel (`row_wise.RowWise`) are that can have many in a tile; None where it cannot."""
-    lengths = {step.reduction.length for step in work.steps} | ({length for _, length in work.segments} if "col" in work.labels else set())
+    lengths = {step.reduction.length for step in work.steps}
+    if "col" in work.labels:
+        lengths.update(length for _, length in work.segments)
     if len(lengths) != 1:
         return None
     (length,) = lengths

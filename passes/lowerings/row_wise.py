@@ -206,7 +206,8 @@ class RowWise:
         """What this core, or a group of `parts`, has of `number` times `per`."""
         if per > 1:
             number = self.b.op(arith.muli, number, self.b.index(per), name=name)
-        return self.b.build(TILE.classes["BlockRows"], number, results=[self.b.index_type] * 4, parts=parts if parts > 1 else None)
+        results = [self.b.index_type] * 4
+        return self.b.build(TILE.classes["BlockRows"], number, results=results, parts=parts if parts > 1 else None)
 
     def build(self) -> None:
         b, t = self.b, self.t
@@ -229,7 +230,8 @@ class RowWise:
             self.begin = b.op(arith.muli, share.part, b.index(self.run), name="own_columns")
             self.end = t.smaller(t.plus(self.begin, b.index(self.run)), b.index(longest), "own_columns_end")
         self.resident = len(lengths) == 1 and self.run <= self.site.tile
-        self.tile = up(self.run, _SUMMED if self.run > _SUMMED else _LANES) if self.run <= self.site.tile else self.site.tile
+        multiple = _SUMMED if self.run > _SUMMED else _LANES
+        self.tile = up(self.run, multiple) if self.run <= self.site.tile else self.site.tile
         self.tile = max(self.tile, min(_power_of_two(self.run), _SUMMED))
         self.producers.tile = self.tile
         self.ramp = None
@@ -240,7 +242,8 @@ class RowWise:
             lengths_in_units = [step.reduction.length for step in self.in_units]
             self.units = row_units.Units(t, lengths_in_units, math.prod(self.inner.values()))
         shared = f" of {parts} cores, each {self.run}" if parts > 1 else ""
-        self.site.remarks.append(f"rows of {longest}{shared}" + (", in one tile" if self.resident else f" in chunks of {self.tile}"))
+        where = ", in one tile" if self.resident else f" in chunks of {self.tile}"
+        self.site.remarks.append(f"rows of {longest}{shared}{where}")
         if self.resident:
             self.keep_loaded(longest)
         if parts > 1:
@@ -252,8 +255,10 @@ class RowWise:
     def columns_of_a_core(self, lengths: set[int]) -> int:
         """How many columns of a row one core has: all, or those of its part, where there are too few rows for all cores."""
         longest, rows = max(lengths, default=1), self.shape[0]
-        whole = not self.steps or len(lengths) > 1 or not self.is_one_run or self.inner or self.type.is_dynamic_dim(0) or not rows
-        return longest if whole else row_units.columns_of_a_part(rows, longest, self.site.target.vector_cores)
+        plain = self.steps and len(lengths) == 1 and self.is_one_run and not self.inner
+        if not plain or self.type.is_dynamic_dim(0) or not rows:
+            return longest
+        return row_units.columns_of_a_part(rows, longest, self.site.target.vector_cores)
 
     # -- one sequence -------------------------------------------------------------------------------------------
 
