@@ -61,6 +61,7 @@ def logits_of(kind: str, vocabulary: int, dtype=F32, rows: int = ROWS) -> np.nda
         "normal": lambda: np.where(np.arange(vocabulary) == vocabulary - 1, 12, rng.normal(0, 4, shape)),  # the last counts
         "last": lambda: np.where(np.arange(vocabulary) == vocabulary - 1, 40, rng.normal(0, 4, shape)),
         "some ties": lambda: np.round(rng.normal(0, 2, shape) * 2) / 2,
+        "pairs": lambda: rng.permuted(np.repeat(rng.normal(0, 1, (rows, vocabulary // 2)), 2, axis=1), axis=1),
         "flat": lambda: rng.normal(0, 0.01, shape),
         "flat and high": lambda: rng.normal(5, 0.01, shape),
         "ties": lambda: rng.integers(-40, 40, shape) / 4,
@@ -207,6 +208,7 @@ LONG_CALLS = [
     ("some ties", [0.5, 0.8], [50, 70]),
     # Lists that are a little longer than a tile of 8192.
     ("normal", [1.0, 1.0], [7000, 7200]), ("normal", [1.0, 1.0], [7400, 7600]), ("normal", [1.0, 1.0], [7800, 8000]),
+    ("pairs", [1.0, 1.0], [7001, 7401]),  # one of two that are equal stays
 ]  # fmt: skip
 
 
