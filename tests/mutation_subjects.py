@@ -5,7 +5,6 @@ A call is a dict of arrays; every subject is launched for all of its calls, on o
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import zlib
 from collections.abc import Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import mutations
 import numpy as np
 from mutation_subjects import BF16, BOTH, F32, ints, normal, rng_of, row, subject

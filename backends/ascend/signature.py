@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mlir import ir
 
@@ -22,7 +21,7 @@ from jascend.dialect.rules import Rows, Shaped
 from jascend.dialect.rules.shaped import INT32_MAX
 from jascend.passes.lowerings.access import CONCATENATION, SLICE, in_order, inputs
 
-from .plan import Launch, TensorType
+from .plan import Launch
 
 @dataclass(frozen=True)
 class Codes:

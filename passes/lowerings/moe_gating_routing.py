@@ -16,7 +16,6 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.backends.ascend.targets import Target
-from jascend.dialect import TILE
 
 from ..builder import Stage, comment, up
 from .lowering import lowering

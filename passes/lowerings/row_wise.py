@@ -310,7 +310,7 @@ class RowWise:
 
     def keep_loaded(self, length: int) -> None:
         """Loads what every row needs, once."""
-        b, left = self.b, _KEPT_BYTES
+        left = _KEPT_BYTES
         for value, access in self.pieces:
             if not isinstance(value.owner, ir.Block) or set(map(base_of, access)) - {None} != {"col"}:
                 continue
@@ -351,7 +351,7 @@ class RowWise:
 
     def one(self, row: ir.Value) -> None:
         """One row, or one run of columns of it."""
-        producers, b, t = self.producers, self.b, self.t
+        producers = self.producers
         for step in self.steps:
             producers.known.pop((step.value, step.access), None)
         producers.enter_row(row, [])
