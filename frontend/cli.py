@@ -79,8 +79,14 @@ Function = Annotated[
 Specs = Annotated[
     list[str] | None,
     typer.Option(
-        "--spec", help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], or with contents: i32[8]:50"
+        "--spec",
+        help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], with a symbol for any batch: f32[b,128256], "
+        "or with contents: i32[8]:50",
     ),
+]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option("--constraint", metavar="TEXT", help="what bounds a symbol of --spec, such as 'b <= 4096'"),
 ]
 TargetName = Annotated[str, typer.Option("--target", help="ascend910b, ascend910_93 or ascend950")]
 Plugins = Annotated[
@@ -119,6 +125,7 @@ def _options(
 def compile(
     function: Function,
     spec: Specs = None,
+    constraint: Constraints = None,
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     forbid: Forbid = None,
@@ -129,7 +136,7 @@ def compile(
     """Compiles a JAX function to Ascend C kernels, and writes the project around them with `-o`."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force, constraint)
     cli_program.write(program, output)
     if as_json:
         return print_json(cli_program.summary(program, output))
@@ -140,6 +147,7 @@ def compile(
 def explain(
     function: Function,
     spec: Specs = None,
+    constraint: Constraints = None,
     target: TargetName = "ascend910b",
     plugin: Plugins = None,
     forbid: Forbid = None,
@@ -151,7 +159,7 @@ def explain(
     """Says what the compiler did with a function, what it did not do, and why, line by line."""
     from jascend import cli_program
 
-    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force)
+    program, _ = cli_program.compiled(function, spec, target, plugin, forbid, force, constraint)
     cli_program.write(program, output)
     if as_json:
         return print_json({"name": program.name, "target": target, "remarks": cli_program.remarks(program, remarks)})

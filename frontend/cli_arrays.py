@@ -1,6 +1,6 @@
 """Arrays as the command line spells them: `f32[8,128256]`, or with contents `i32[8]:50`.
 
-    DTYPE[DIM,...]           scalars are DTYPE[]
+    DTYPE[DIM,...]           scalars are DTYPE[]; a DIM is a number, or a symbol such as b or 2*b, of which there are no contents
     DTYPE[DIM,...]:FILL      random, zeros, ones, range, empty, a number, LOW..HIGH, or @FILE.npy
 
 `random` is normally distributed for floats, 0 to 99 for integers; `LOW..HIGH` is uniform, HIGH included for integers;
@@ -25,6 +25,7 @@ DTYPES = {
     "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_,
 }  # fmt: skip
 _SPEC = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?::(?P<fill>.+))?", re.DOTALL)
+_SYMBOL = re.compile(r"(\d+ *\* *)?[A-Za-z_]\w*")
 _RANGE = re.compile(r"(?P<low>-?[\d.]+(?:e-?\d+)?)\.\.(?P<high>-?[\d.]+(?:e-?\d+)?)")
 _FILLS = "random, zeros, ones, range, empty, a number, LOW..HIGH, @FILE.npy"
 _MOST = 2**40  # bytes: more is a slip of the finger
@@ -36,15 +37,18 @@ class BadSpec(ValueError):
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """An array's shape and dtype, and what to fill it with."""
+    """An array's shape and dtype, and what to fill it with. Dimensions that are symbols are text."""
 
     text: str
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
     fill: str
 
     def array(self, seed: int = 0) -> np.ndarray:
         """The array. Raises BadSpec where the contents cannot be had."""
+        for dim in self.shape:
+            if isinstance(dim, str):
+                raise BadSpec(f"'{self.text}': contents need a number in the place of '{dim}'")
         if self.fill.startswith("@"):
             return self._loaded(Path(self.fill[1:]))
         return _filled(self, np.random.default_rng(seed))
@@ -70,7 +74,7 @@ def parse(text: str, fill: str = "random") -> ArraySpec:
             f"'{text}' is no array: write DTYPE[DIM,...] with optional contents, such as f32[8,1024] or i32[8]:50"
         )
     spec = ArraySpec(text, _dtype(match["dtype"], text), _shape(match["shape"], text), match["fill"] or fill)
-    if math.prod(spec.shape) * spec.dtype.itemsize > _MOST:
+    if math.prod(dim for dim in spec.shape if isinstance(dim, int)) * spec.dtype.itemsize > _MOST:
         raise BadSpec(f"'{text}' is larger than a terabyte")
     _check_fill(spec)
     return spec
@@ -87,14 +91,18 @@ def _dtype(name: str, text: str) -> np.dtype:
     raise BadSpec(f"'{text}': unknown dtype '{name}'{hint} (there are {', '.join(DTYPES)})")
 
 
-def _shape(dims: str, text: str) -> tuple[int, ...]:
+def _shape(dims: str, text: str) -> tuple[int | str, ...]:
     if not dims.strip():
         return ()
-    parts = [part.strip() for part in dims.split(",")]
-    for part in parts:
-        if not (part.isascii() and part.isdigit()):
-            raise BadSpec(f"'{text}': dimension '{part}' is not a whole number")
-    return tuple(map(int, parts))
+    return tuple(_dimension(part.strip(), text) for part in dims.split(","))
+
+
+def _dimension(dim: str, text: str) -> int | str:
+    if dim.isascii() and dim.isdigit():
+        return int(dim)
+    if dim.isascii() and _SYMBOL.fullmatch(dim):
+        return dim
+    raise BadSpec(f"'{text}': dimension '{dim}' is neither a whole number nor a symbol")
 
 
 def _check_fill(spec: ArraySpec) -> None:

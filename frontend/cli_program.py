@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -125,6 +126,10 @@ def _user_frames(error: BaseException) -> list[traceback.FrameSummary]:
 # -- compiling ------------------------------------------------------------------------------------------------------
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_OF_CONSTRAINTS = {"mod", "floordiv", "max", "min"}  # what JAX computes with in a constraint
+
+
 def compiled(
     function: str,
     specs: Iterable[str] | None,
@@ -132,17 +137,18 @@ def compiled(
     plugins: Iterable[str] | None,
     forbid: Iterable[str] | None = None,
     force: Iterable[str] | None = None,
+    constraints: Iterable[str] | None = None,
     *,
     all_plugins: bool = True,
 ) -> tuple[Program, list[cli_arrays.ArraySpec]]:
-    """The compiled program and its arguments. Without `all_plugins`, those of installed packages count only if they are among
+    """The compiled program and its arguments, whose symbols `constraints` bound. Without `all_plugins`, those of installed packages count only if they are among
     `plugins`. Raises Problem."""
     check_target(target)
     arguments = _arguments(specs or ())
     with working(f"importing {function}"):
         fn = load(function)
     _check_count(fn, function, arguments)
-    structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arguments]
+    structs = _structs(arguments, tuple(constraints or ()))
     try:
         with working(f"compiling {function} for {target}"):
             chosen = (*(() if all_plugins else (None,)), *(plugins or ()))
@@ -170,6 +176,26 @@ def _arguments(texts: Iterable[str]) -> list[cli_arrays.ArraySpec]:
         if jax.dtypes.canonicalize_dtype(spec.dtype) != spec.dtype:
             raise usage(f"--spec '{spec.text}': JAX has 64-bit types only with JAX_ENABLE_X64=1 in the environment")
     return specs
+
+
+def _structs(arguments: Sequence[cli_arrays.ArraySpec], constraints: Sequence[str]) -> list[jax.ShapeDtypeStruct]:
+    """The arguments' types. A symbol that several have is the same one."""
+    try:
+        scope = jax.export.SymbolicScope(constraints)
+    except ValueError as error:
+        raise usage(f"--constraint {error}") from None
+    symbols = {name for argument in arguments for name in _NAME.findall(" ".join(map(str, argument.shape)))}
+    for text in constraints:
+        if unknown := set(_NAME.findall(text)) - symbols - _OF_CONSTRAINTS:
+            raise usage(f"--constraint '{text}': no --spec has a symbol '{min(unknown)}'")
+    structs = []
+    for argument in arguments:
+        try:
+            shape = jax.export.symbolic_shape(", ".join(map(str, argument.shape)), scope=scope)
+        except ValueError as error:
+            raise usage(f"--spec '{argument.text}': {error}") from None
+        structs.append(jax.ShapeDtypeStruct(shape, argument.dtype))
+    return structs
 
 
 def _check_count(fn: Callable, name: str, arguments: Sequence) -> None:

@@ -314,6 +314,10 @@ def test_without_a_compiler(run, monkeypatch):
         ),
         ("model.py:mistaken --spec g32[2]", "--spec 'g32[2]': unknown dtype 'g32'; did you mean u32? (there are f64, "),
         ("model.py:mistaken --spec i64[2]", "--spec 'i64[2]': JAX has 64-bit types only with JAX_ENABLE_X64=1"),
+        ("model.py:mistaken --spec f32[b-1]", "dimension 'b-1' is neither a whole number nor a symbol"),
+        ("model.py:mistaken --spec f32[mod]", "--spec 'f32[mod]': syntax error in symbolic shape"),
+        ("model.py:mistaken --spec f32[b] --constraint b", "--constraint Constraint parsing error"),
+        ("model.py:mistaken --spec f32[b] --constraint c<=9", "--constraint 'c<=9': no --spec has a symbol 'c'"),
         ("model.py:mistaken --spec f32[2] --target x", "unknown target 'x': there are ascend910b, "),
     ],
 )
@@ -334,6 +338,7 @@ def test_mistakes_with_functions(run, words, message):
             "model.py:only --spec f32[2,8] --spec i32[2] --plugin no.py",
             "cannot load plugin 'no.py': no such file",
         ),
+        ("model.py:only --spec f32[b,8] --spec i32[c]", "one symbolic dimension, the batch, but there are b of logits, c of k"),
         ("model.py:only --spec f32[2,8] --spec i32[2] -o model.py", "cannot write to 'model.py': "),
     ],
 )
@@ -342,6 +347,16 @@ def test_what_the_compiler_refuses(run, words, message):
     assert (status, out) == (1, "")
     assert message in err
     assert "Traceback" not in err
+
+
+def test_any_batch(run, tmp_path):
+    arguments = ["model.py:only", "--spec", "f32[b,1]", "--spec", "i32[b]", "--constraint", "b <= 900"]
+    status, out, err = run("compile", *arguments, "-o", "op", "--json")
+    assert (status, err) == (0, "")
+    (kernel,) = json.loads(out)["kernels"]
+    assert kernel["blocks"] == 48 and (tmp_path / "op" / "op_host" / f"{kernel['name']}.cpp").exists()
+    status, _, err = run("report", *arguments[:5])
+    assert status == 2 and "'f32[b,1]': contents need a number in the place of 'b'" in err
 
 
 def test_the_line_of_a_mistake_is_shown(run, tmp_path):
@@ -419,9 +434,9 @@ def test_arrays_from_files(tmp_path):
     ("text", "message"),
     [
         ("f32[2", "is no array"),
-        ("f32[a]", "dimension 'a' is not a whole number"),
-        ("f32[2,]", "dimension '' is not a whole number"),
-        ("f32[-1]", "dimension '-1' is not"),
+        ("f32[a b]", "dimension 'a b' is neither a whole number nor a symbol"),
+        ("f32[2,]", "dimension '' is neither a whole number nor a symbol"),
+        ("f32[-1]", "dimension '-1' is neither"),
         ("f32[2]:some", "unknown contents 'some'"),
         ("f32[2]:5..1", "5 is above 1"),
         ("u8[2]:256", "256 is not of type uint8"),
