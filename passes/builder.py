@@ -96,8 +96,8 @@ class Constants:
         self._last: ir.Operation | None = None
         self._values: dict[ir.Attribute, ir.Value] = {}
         for op in entry.operations:
-            if op.operation.name != "arith.constant":
-                break
+            if op.operation.name != "arith.constant" or isinstance(op.value.type, ir.ShapedType):
+                break  # a tile's constant becomes instructions, which need their own before them
             self._last = op.operation
             if name_of(op.result) is None:
                 self._values[op.value] = op.result

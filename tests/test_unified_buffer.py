@@ -59,7 +59,7 @@ def test_the_error_tells_what_does_not_fit(compiled):
 
 def test_what_one_kernel_has_no_room_for_is_nothing_to_another():
     """Row-wise work with too many values for its first size of tiles, beside a gating that has room for its own."""
-    scores, wide = SPECS[0], jax.ShapeDtypeStruct((4, 32000), jnp.float32)
+    scores, wide = SPECS[0], jax.ShapeDtypeStruct((4, 20000), jnp.float32)
 
     def gating(scores):
         def model(scores):
