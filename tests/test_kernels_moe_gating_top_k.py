@@ -246,10 +246,12 @@ def test_inside_jit():
 
 
 def test_every_fault_is_found(tmp_path):
-    """Three batches on one core, the last one short; and a first batch that is short, which is padded before the loop."""
+    """Three batches on one core, the last one short; and a first batch that is short, which is padded before the loop.
+    One row has three equal groups."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(100, 96)).astype(ml_dtypes.bfloat16)
-    bias = rng.normal(size=96).astype(ml_dtypes.bfloat16)
+    bias = np.tile(rng.normal(size=32).astype(ml_dtypes.bfloat16), 3)
+    x[1] = np.tile(x[1, :32], 3)
     static = dict(k=4, norm_type=1, group_count=3, k_group=2, group_select_mode=1, out_flag=True)
     specs = {"x": (x.shape, x.dtype), "bias": (bias.shape, bias.dtype)}
     kernel = program("ascend910b", tuple(sorted(static.items())), **specs).kernels[0]
