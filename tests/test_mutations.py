@@ -38,6 +38,11 @@ UNSEEN = [
      "how many are above the k-th only says whether it is the k-th for all NaNs"),
     (r"filter_long|filter_sample_long", r"length: .*listed(Raw)?Local.*, listsOfRowGm\[list\]",
      "the second chunk of a long list overwrites what is too much"),
+    (r"filter_long|filter_sample_long", r"count: .*CopyIn\(listedRawLocal, listsOfRowGm\[list\]",
+     "the first element of the last block fills it up, and in a list of more than a tile by then all are equal"),
+    (r"filter_long", r"overlap: (unseenLocal where upperSumsLocal|mostLocal where sumsBeforeLocal|"
+     r"blockSumsLocal2 where beforeTooLocal2)", "a sample says where a search begins, not where it ends"),
+    (r"filter_long", r"overlap: partialSumsLocal3 where onesLocal5", "the ones are written anew before each use"),
     (r"filter_of_sorted.*_on_950", r"overlap: isBehindLocal\d? where isBeforeLocal",
      "what is in front of a stretch of the result is at none of its places"),
     (r"filter_of_sorted_on_950", r"overlap: spread(Too)?Local\d? where (runningSums|spread)",

@@ -141,7 +141,7 @@ class Candidates:
         pairs = t.sorted(values, self.order, "sorted")
         ranked, _ = t.unpacked(pairs)
         kth = t.extract(ranked, last, "kth")
-        reach = t.where(t.compare("OGE", ranked, kth, "reach"), self.ones, 0.0, None)
+        reach = t.where(t.compare("OGE", ranked, kth, "reach"), self.ones, 0.0, "reaching_ones")
         counts = t.reduce("add", reach, LISTED, "reach_counts")
         missing = beyond
         for run in range(1, self.lanes // LISTED):

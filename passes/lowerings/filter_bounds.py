@@ -98,8 +98,8 @@ class Bounds:
         share = b.op(arith.mulf, target, b.f32(SAMPLE / self.vocabulary), name="sample_target")
         # As many elements as may have been missed weigh no more each than the one above them.
         unseen = b.op(arith.mulf, weights, t.splat(_UNSEEN, weights), name="unseen")
-        most = b.op(arith.addf, b.op(arith.addf, sums, spread), unseen, name="most")
-        least = b.op(arith.subf, b.op(arith.subf, sums, weights), spread, name="least")
+        most = b.op(arith.addf, b.op(arith.addf, sums, spread, name="upper_sums"), unseen, name="most")
+        least = b.op(arith.subf, b.op(arith.subf, sums, weights, name="sums_before"), spread, name="least")
         too_much = t.find_first(t.compare("OGT", most, share, "may_exceed"), "first_too_much")
         enough = t.find_first(t.compare("OGT", least, share, "exceeds"), "first_enough")
         likely = t.find_first(t.compare("OGT", sums, share, "is_likely"), "first_likely")
