@@ -185,7 +185,9 @@ def breaks(tmp_path_factory):
     return file
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == "never-ends")) for name in PASSES]
+)  # a pattern without an end is given half a minute
 def test_mistakes_of_plugins(name, breaks, monkeypatch):
     monkeypatch.delenv("JASCEND_DEBUG", raising=False)
     monkeypatch.setattr("jascend.passes.rewriting._MAX_REWRITES", 20)

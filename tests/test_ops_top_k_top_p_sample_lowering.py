@@ -103,6 +103,7 @@ def test_exported_with_symbolic_sizes(sizes, name):
             np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.long
 def test_with_64_bit_types():
     run(
         """
