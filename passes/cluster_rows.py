@@ -33,6 +33,7 @@ After:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ class _Needed:
 
     def __init__(self, block: ir.Block, operands: bool):
         self.places = {result: i for i, view in enumerate(block.operations) for result in view.operation.results}
-        self.values: list[ir.Value] = []
+        self.values: dict[ir.Value, None] = {}  # in order
         self.takers: dict[ir.Value, list[ir.Operation]] = {}  # the ops that read a value from memory
         self.bound: set[ir.Value] = set()  # values that others have to find there
         self.alone: set[ir.Value] = set()
@@ -162,8 +163,8 @@ class _Needed:
                     self.need(value, op)
                 if operands and operand not in self.values and _are_rows_of_operators(operand):
                     self.alone.add(operand)
-                    self.values.append(operand)
-        self.values.sort(key=self.places.__getitem__)
+                    self.values[operand] = None
+        self.values = dict.fromkeys(sorted(self.values, key=self.places.__getitem__))
 
     def need(self, value: ir.Value, taker: ir.Operation | None, part_serves: bool = False) -> None:
         while not isinstance(value.owner, ir.Block) and value.owner.name in VIEWS:
@@ -181,7 +182,7 @@ class _Needed:
             return
         for other in _before(value, labels_of(value, computed), value):
             self.need(other, None)
-        self.values.append(value)
+        self.values[value] = None
 
     def write(self, value: ir.Value) -> bool:
         """Puts a value into memory, alone or in a pair; whether that is possible."""
@@ -191,7 +192,8 @@ class _Needed:
             return _in_memory(value)
         other = self.promised.get(value)
         if other is None:
-            rest = [each for each in self.values[self.values.index(value) + 1 :] if each not in self.promised]
+            behind = itertools.dropwhile(lambda each: each != value, self.values)
+            rest = [each for each in itertools.islice(behind, 1, None) if each not in self.promised]
             found = (each for fits in (_computes_along, _goes_beside) for each in rest if self.pairs(value, each, fits))
             later = next(found, None)
             if later is not None:

@@ -45,7 +45,7 @@ from .lower_to_tile import KERNEL
 from .registry import option, register_pass
 from .stretches import (
     BUFFER, CONSTANT, MARKS, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of, shapes_of,
-    top_of, with_prologue, without_views,
+    with_prologue, without_views,
 )  # fmt: skip
 
 MEMBER, STAGE_OF, RESULTS = "ascend.member", "ascend.stage_of", "ascend.results"
@@ -186,11 +186,6 @@ class _Outliner:
         describe(stretch, is_alone)
         names = [label_of(value) or "result" for value in stretch.results]
         location = named(None, ops[0].location)
-        inside = set(ops)
-        outside = {
-            result: [use for use in result.uses if top_of(use.owner.operation, ops[0]) not in inside]
-            for result in stretch.results
-        }
         function = self.known.get(stretch.key)
         is_new = function is None
         if is_new:
@@ -210,8 +205,8 @@ class _Outliner:
         nodes[nodes.index(chosen[-1])] = Node(call)
         for node in chosen[:-1]:
             nodes.remove(node)
-        for result, new in zip(stretch.results, call.results):
-            for use in outside[result]:
+        for outside, new in zip(stretch.results.values(), call.results):
+            for use in outside:
                 use.owner.operands[use.operand_number] = new
         if is_new:
             self.fill(function, stretch)
@@ -277,7 +272,7 @@ class _Outliner:
                 ):
                     del op.attributes[name]
         with ir.InsertionPoint(block):
-            func.ReturnOp(stretch.results, loc=function.op.location)
+            func.ReturnOp(list(stretch.results), loc=function.op.location)
 
     def undo(self, function: _Function) -> None:
         """Puts ops back that have turned out to be unlike any others."""

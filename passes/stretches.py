@@ -75,7 +75,7 @@ class Stretch:
     uses: list[tuple[ir.Operation, int, ir.Value]] = field(default_factory=list)  # of all other values from around it
     copied: list[ir.Value] = field(default_factory=list)  # buffers and constants from around it that it has itself
     views: list[ir.Value] = field(default_factory=list)
-    results: list[ir.Value] = field(default_factory=list)
+    results: dict[ir.Value, list[ir.OpOperand]] = field(default_factory=dict)  # with their uses outside
     key: tuple = ()
 
 
@@ -221,8 +221,9 @@ def describe(stretch: Stretch, is_alone: bool) -> None:
     for op in stretch.ops:
         visit(op, True)
         for result in op.results if op.name != CONSTANT else ():
-            if any(top_of(use.owner.operation, first) not in inside for use in result.uses):
-                stretch.results.append(result)
+            outside = [use for use in result.uses if top_of(use.owner.operation, first) not in inside]
+            if outside:
+                stretch.results[result] = outside
                 key.append(("result", numbers[result]))
     stretch.key = (object(),) if is_alone else tuple(key)
 

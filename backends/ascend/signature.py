@@ -23,6 +23,7 @@ from jascend.passes.lowerings.access import CONCATENATION, SLICE, in_order, inpu
 
 from .plan import Launch
 
+
 @dataclass(frozen=True)
 class Codes:
     """The CANN status (`aclnnStatus`) of an argument with a wrong dtype, rank, size, or number of rows."""

@@ -102,14 +102,12 @@ class Lowering:
         if op.name not in LOWERINGS:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
         LOWERINGS[op.name](self, op)
-        if op.name in _PARTS and PART not in op.attributes and PART_END not in op.attributes:
-            made = [made for made in self.made if made.name != "ascendc.local_tensor"]
-            if len(made) > 2:
-                mark_part(made[0], made[-1], _PARTS[op.name])
+        shown = [made for made in self.made if made.name != "ascendc.local_tensor"]
+        if op.name in _PARTS and PART not in op.attributes and PART_END not in op.attributes and len(shown) > 2:
+            mark_part(shown[0], shown[-1], _PARTS[op.name])
         for name in (COMMENT, STAGE, PART):
-            if name in op.attributes:
-                first = next((made for made in self.made if made.name != "ascendc.local_tensor"), op)
-                first.attributes[name] = op.attributes[name]
+            if name in op.attributes and shown:
+                shown[0].attributes[name] = op.attributes[name]
         for name in (PART_END, STAGE_END):
             if name in op.attributes and self.made:
                 self.made[-1].attributes[name] = op.attributes[name]

@@ -87,9 +87,8 @@ class Candidates:
     # -- the list of candidates ---------------------------------------------------------------------------------
 
     def _empty(self) -> ir.Value:
-        return self.t.filled(
-            NEG_INF, self.lanes + _HEAD
-        )  # what a chunk adds at the end of a full list is not part of it
+        # What a chunk adds at the end of a full list is not part of it.
+        return self.t.filled(NEG_INF, self.lanes + _HEAD)
 
     def _collect(self, chunks: RowChunks, predicate: str, bound, gathered, used, about: str) -> list[ir.Value]:
         """Appends the elements of the stretch that compare so with the bound; how many lanes are then in use, `_FULL`

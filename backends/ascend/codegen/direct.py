@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 
 from . import aclnn, tiling
-from .functions import KEPT_WORKSPACE
 from .template import fill
 
 #: `--npu-arch` by `__NPU_ARCH__`.
@@ -51,9 +50,7 @@ def kernel_text(source: str, kernel: str, cores_wait: bool) -> str:
     text = source.replace(head, direct)
     macros = r"    (?:KERNEL_TASK_TYPE_DEFAULT|REGISTER_TILING_DEFAULT|GET_TILING_DATA_WITH_STRUCT)\(.*\);\n"
     # A direct launch has no memory of the system's in front of the workspace.
-    return re.sub(macros, "", text).replace("GetUserWorkspace(workspace)", "workspace").replace(
-        f"GetUserWorkspace({KEPT_WORKSPACE})", KEPT_WORKSPACE
-    )
+    return re.sub(r"GetUserWorkspace\((\w+)\)", r"\1", re.sub(macros, "", text))
 
 
 def emit(call: aclnn.Call, source: str, shape: tiling.Shape) -> str:

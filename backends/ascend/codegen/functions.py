@@ -80,8 +80,7 @@ class Functions:
             if key not in known:
                 is_member = known is self.buffers
                 known[key] = self.out.fresh(f"{key[0]}_local", member=is_member)
-                opening, closing = "{}" if is_member else "()"
-                text = f"LocalTensor<{key[1]}> {known[key]}{opening}TPosition::VECCALC, {key[3]}, {self.out.count(key[2])}{closing};"
+                text = self.out.local_tensor(known[key], key, "{}" if is_member else "()")
                 if is_member:
                     self.members.append(text)
                 else:
@@ -96,7 +95,7 @@ class Functions:
         function = self.ops[symbol]
         if symbol not in self.names:
             self.names[symbol] = symbol.rpartition(".")[2]
-            out.aside(lambda: self.function(function, op))
+            out.aside(lambda: self.function(symbol, op))
         arguments = [out.text(operand) for operand, is_member in zip(op.operands, _members(function)) if not is_member]
         names = [name.value for name in function.attributes[RESULTS]]
         if len(op.results) == 1:
@@ -116,9 +115,10 @@ class Functions:
             arguments.append(out.into[result].text)
         out.put(f"{self.names[symbol]}({', '.join(arguments)});")
 
-    def function(self, function: ir.Operation, call: ir.Operation) -> None:
+    def function(self, symbol: str, call: ir.Operation) -> None:
         """Prints a function. Members are what they are at the call, at any."""
-        out, block = self.out, function.regions[0].blocks[0]
+        out, function = self.out, self.ops[symbol]
+        block = function.regions[0].blocks[0]
         parameters = []
         for argument, operand, is_member in zip(block.arguments, call.operands, _members(function)):
             if is_member:
@@ -140,12 +140,11 @@ class Functions:
         about = function.attributes[COMMENT].value
         if about:
             out.comment(about)
-        name = self.names[function.attributes["sym_name"].value]
-        out.put(f"__aicore__ inline {returned} {name}({', '.join(parameters)})")
+        out.put(f"__aicore__ inline {returned} {self.names[symbol]}({', '.join(parameters)})")
         out.put("{")
         out.depth += 1
         out.show_source(function)
-        self.declare_buffers(self.found[function.attributes["sym_name"].value])
+        self.declare_buffers(self.found[symbol])
         for op in ops:
             out.operation(op)
         if returned != "void":
@@ -163,9 +162,9 @@ def _members(function: ir.Operation) -> list[bool]:
 
 def _hint(value: ir.Value) -> str:
     hint = name_of(value) or "value"
-    return (
-        hint if not isinstance(value.type, ir.MemRefType) else f"{hint}_{'gm' if space_of(value) == 'gm' else 'local'}"
-    )
+    if not isinstance(value.type, ir.MemRefType):
+        return hint
+    return f"{hint}_{'gm' if space_of(value) == 'gm' else 'local'}"
 
 
 def _type(value: ir.Value) -> str:

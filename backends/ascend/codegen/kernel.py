@@ -26,7 +26,7 @@ from ..targets import TARGETS
 from . import scalars, tiling
 from . import strided  # noqa: F401  (registers its functions)
 from .calls import CALLS, gm_type
-from .functions import UNIFIED_BUFFER, Functions, buffers_of, class_of, functions_of
+from .functions import UNIFIED_BUFFER, BufferKey, Functions, buffers_of, class_of, functions_of
 from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable
 from .tiling import camel
@@ -254,6 +254,11 @@ class Emitter:
         """A number of elements as the text has it: by its name where it has one."""
         return next((label for label, value in self.constants.items() if value == number), str(number))
 
+    def local_tensor(self, name: str, key: BufferKey, brackets: str = "()") -> str:
+        """The declaration of a buffer."""
+        _, element, length, address = key
+        return f"LocalTensor<{element}> {name}{brackets[0]}TPosition::VECCALC, {address}, {self.count(length)}{brackets[1]};"
+
     def declare_buffers(self, block: ir.Block) -> list[str]:
         """Declares the buffers; those of one name, type and address are one."""
         declared: dict[tuple, str] = {}
@@ -261,9 +266,7 @@ class Emitter:
         for buffer, key in buffers_of(block):
             if key not in declared:
                 declared[key] = self.fresh(f"{key[0]}_local")
-                lines.append(
-                    f"LocalTensor<{key[1]}> {declared[key]}(TPosition::VECCALC, {key[3]}, {self.count(key[2])});"
-                )
+                lines.append(self.local_tensor(declared[key], key))
             self.values[buffer] = variable(declared[key])
         return _indent(*lines) if declared else []
 
@@ -451,7 +454,6 @@ class Emitter:
             self.nested(otherwise, lambda end: self.assign(results, [self.values[v] for v in end.operands]))
         self.put("}")
         self.values.update(zip(op.results, results))
-
 
     def result(self, result: ir.Value, name: str, text: str | None = None) -> Expr:
         """The variable of a branch's result, with its initial value if it has one."""
