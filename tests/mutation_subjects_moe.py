@@ -220,3 +220,23 @@ def gating_and_routing_of_a_range(target):
     """Few cores have many blocks; three experts a token are no whole blocks of lanes."""
     routing = dict(active_expert_range=(3, 31), row_idx_type=1, expert_tokens_num_type=2, active_num=50)
     return gating_and_routing(target, 26, 40, 24, 3, dict(norm_type=0), routing, cores=(1, 3, 20, 40))
+
+
+@subject(targets=BOTH)
+def gating_and_routing_of_any_number(target):
+    """Up to 15 tokens every core gates all of them, and of more the cores meet; some blocks have no expert that is active."""
+
+    def moe(logits, x):
+        gate = ja.moe_gating_top_k(logits, 8, **GROUPS)
+        routed = ja.moe_init_routing(x, gate.expert_idx, expert_num=64, quant_mode=1, active_expert_range=(3, 40))
+        return gate.y, gate.expert_idx, routed
+
+    rng = rng_of("gated tokens")
+    calls = [
+        {"logits": np.round(rng.normal(0, 2, (n, 64)), 1).astype(F32), "x": normal(n, 40, dtype=BF16) * 20}
+        for n in (2, 15, 26, 130)
+    ]  # fmt: skip
+    for call in calls[1:3]:
+        call["logits"][1] = -(np.arange(64) % 8)  # all groups are equal
+    calls[-1]["logits"][:50, :40] -= 9  # whole blocks choose other experts
+    return mutations.of_program(moe, *calls, cores=(1, 2, 9, 40), target=target, any_rows=True)

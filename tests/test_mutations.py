@@ -19,8 +19,8 @@ SHORT = ("filter_by_p", "gating_by_softmax", "meeting")  # for `make test`
 
 # Why faults of data need not show: the subject, what the mutant is called, members without their underscore, and the reason.
 UNSEEN = [
-    (r"routing_.*codes|routing_of_any_number|gating_and_routing_of_(many|a_range|all)", r"count: .*tablesLocal, countsGm",
-     "the last lanes of a table of counts are no experts"),
+    (r"routing_.*codes|routing_of_any_number|gating_and_routing_of_(many|a_range|all|any_number)",
+     r"count: .*tablesLocal, countsGm", "the last lanes of a table of counts are no experts, or none that is active"),
     (r"routing_of_any_number", r"length: .*tablesLocal, countsGm", "no core has the table behind the last one"),
     (r"routing_|gating_and_routing_of_all", r"length: .*(ids|ranks)Local2?\b.*expertIdxGm|length: .*ranksGm",
      "lanes behind the pairs of a block are in no unit"),
@@ -29,6 +29,8 @@ UNSEEN = [
     (r"norm_of_rows_on_950", r"overlap: rampLocal where weightLocal", "what is summed of lanes behind a row is 0 already"),
     (r"gating_(by_table|and_routing_of_many)_on_950", r"overlap: startsLocal where filledUpLocal",
      "the one row of a batch starts at 0, and it is filled up with 0"),
+    (r"gating_and_routing_of_any_number_on_950", r"overlap: zerosLocal where placeLocal",
+     "the mask that is written over them is next to nothing as numbers, and other lanes are no experts"),
     (r"gating_and_routing_of_few", r"overlap: laneNumberLocal where indicesLocal",
      "the first core, which has codes of all tokens, copies those of others too"),
     (r"sampler_long|filter_long|filter_sample_long", r"count: .*allFactsLocal", "of each core's eight facts the first is taken"),
