@@ -56,13 +56,14 @@ def verify(operation: ir.Operation, names: Collection[str] | None = None) -> boo
 
     Emits an MLIR error diagnostic at each op that fails; True when all hold."""
     ok, advance = True, ir.WalkResult.ADVANCE
+    verified: set[tuple] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal ok
         name = op.name
         dialect = DIALECTS.get(name.partition(".")[0])
         if dialect is not None and (names is None or name in names):
-            ok &= dialect.verify_op(op.operation)
+            ok &= dialect.verify_op(op, verified)
         return advance
 
     if names is None or names:

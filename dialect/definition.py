@@ -11,7 +11,7 @@ values are beyond it; an `Op` may name a Python function for those.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -87,9 +87,10 @@ class Attribute:
 @dataclass(frozen=True)
 class Op:
     """One operation. `rule` is an operator's rule for shapes and dtypes, a function of its operands as `Shaped` and of
-    attributes, by name, which gives its results (`ascend` only). `verify` checks more, or all, where there is no rule.
-    `pipe` names the hardware queue that runs it, `in_place` the operands whose buffer its first operand, the written one,
-    may coincide with (`ascendc` only)."""
+    attributes, by name, which gives its results (`ascend` only). `verify` checks more, or all, where there is no rule; it
+    looks at types, at attributes and at what `asks` returns, so that of ops alike in these one is checked. `pipe` names
+    the hardware queue that runs it, `in_place` the operands whose buffer its first operand, the written one, may coincide
+    with (`ascendc` only)."""
 
     name: str
     summary: str
@@ -98,6 +99,7 @@ class Op:
     attributes: Sequence[Attribute] = ()
     description: str = ""
     verify: Callable[[ir.OpView], None] | None = None
+    asks: Callable[[ir.Operation], Hashable] | None = None
     rule: Callable | None = None
     side_effects: bool = False
     pipe: str | None = None
@@ -195,12 +197,27 @@ class Dialect:
 
     # -- verification -------------------------------------------------------------------------------------------
 
-    def verify_op(self, op: ir.Operation) -> bool:
-        """Checks what IRDL cannot; emits a diagnostic at the op and returns False where it fails."""
-        definition = self.by_name.get(op.name)
+    def verify_op(self, op: ir.Operation, verified: set[tuple] | None = None) -> bool:
+        """Checks what IRDL cannot; emits a diagnostic at the op and returns False where it fails. `verified` has what ops
+        of this context looked like that have held, and is added to."""
+        name = op.name
+        definition = self.by_name.get(name)
         if definition is None:
-            op.location.emit_error(f"'{op.name}' is not an op of dialect '{self.name}'")
+            op.location.emit_error(f"'{name}' is not an op of dialect '{self.name}'")
             return False
+        if definition.verify is None and not definition.checked_attributes:
+            return True
+        if verified is None or definition.name in self.added:  # whose verification may look at anything
+            return self._holds(definition, op)
+        looks = (name, *_looks(definition, op))
+        if looks in verified:
+            return True
+        holds = self._holds(definition, op)
+        if holds:
+            verified.add(looks)
+        return holds
+
+    def _holds(self, definition: Op, op: ir.Operation) -> bool:
         try:
             _check_attributes(definition, op)
             if definition.verify is not None:
@@ -376,6 +393,20 @@ def _attribute_getter(name: str):
         return tuple(value) if isinstance(value, ir.DenseI32ArrayAttr) else value.value
 
     return get
+
+
+def _looks(definition: Op, op: ir.Operation) -> list[Hashable]:
+    """What verification looks at."""
+    seen: list[Hashable] = []
+    if definition.operands:
+        seen += [value.type for value in op.operands]
+    if definition.results:
+        seen += op.results.types
+    if definition.attributes or definition.segmented:
+        seen += op.attributes.items()
+    if definition.asks is not None:
+        seen.append(definition.asks(op))
+    return seen
 
 
 def _check_attributes(definition: Op, op: ir.Operation) -> None:

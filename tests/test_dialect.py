@@ -176,6 +176,58 @@ def test_verification_of_some_ops_only():
         assert len(found) == 2
 
 
+@pytest.mark.parametrize(
+    "good, bad",
+    [
+        ('"ascendc.view"(%x, %zero)', '"ascendc.view"(%x, %four)'),
+        ('"ascendc.view"(%x, %any)', '"ascendc.view"(%x, %four)'),
+        ('"ascendc.local_tensor"() {name_hint = "y"}', '"ascendc.local_tensor"() {name_hint = "y", offset = 4 : i64}'),
+    ],
+)
+def test_of_ops_that_look_alike_to_verification_one_is_checked(good, bad):
+    types = '(memref<64xf32, "ub">, index)' if "view" in good else "()"
+    with jascend.dialect.make_context() as context:
+        ops = "\n".join(f'%{i} = {op} : {types} -> memref<32xf32, "ub">' for i, op in enumerate([good, good, bad, good, bad]))
+        module = ir.Module.parse(f"""func.func @f(%any: index) {{
+            %zero = arith.constant 0 : index
+            %four = arith.constant 4 : index
+            %x = "ascendc.local_tensor"() {{name_hint = "x"}} : () -> memref<64xf32, "ub">
+            {ops}
+            return
+        }}""")
+        found = []
+        context.attach_diagnostic_handler(lambda diagnostic: not found.append(diagnostic.message))
+        assert module.operation.verify()
+        assert not jascend.dialect.verify(module.operation)
+        assert len(found) == 2
+
+
+def test_verification_by_a_plugin_looks_at_every_op():
+    """It may ask for what no other one's does."""
+
+    def has_a_constant(op):
+        if op.x.owner.name != "arith.constant":
+            raise definition.VerifyError("'x' must be a constant")
+
+    mine = Op("asks_much", "", operands=(Operand("x", "index"),), verify=has_a_constant, side_effects=True)
+    try:
+        DIALECTS["ascend"].define(mine, "plugin.py")
+        with jascend.dialect.make_context() as context:
+            module = ir.Module.parse("""func.func @f() {
+                %zero = arith.constant 0 : index
+                %sum = arith.addi %zero, %zero : index
+                "ascend.asks_much"(%zero) : (index) -> ()
+                "ascend.asks_much"(%sum) : (index) -> ()
+                return
+            }""")
+            found = []
+            context.attach_diagnostic_handler(lambda diagnostic: not found.append(diagnostic.message))
+            assert not jascend.dialect.verify(module.operation)
+            assert found == ["'ascend.asks_much' op 'x' must be a constant"]
+    finally:
+        DIALECTS["ascend"].forget("plugin.py")
+
+
 @pytest.mark.parametrize("text", ["f32", "bf16", "i8", "ui8", "si4", "i1", "f8E4M3FN", "f4E2M1FN", "index", "tensor<2xf32>"])
 def test_names_of_types(text):
     with jascend.dialect.make_context():

@@ -23,8 +23,9 @@ from .common import (
 
 def _verify_local_tensor(op) -> None:
     in_space(op, buffer="ub")
-    if op.offset is not None and op.offset % BLOCK:
-        raise VerifyError(f"'offset' must be a multiple of {BLOCK} bytes, got {op.offset}")
+    offset = op.offset
+    if offset is not None and offset % BLOCK:
+        raise VerifyError(f"'offset' must be a multiple of {BLOCK} bytes, got {offset}")
 
 
 def _verify_view(op) -> None:
@@ -157,6 +158,7 @@ MEMORY = (
         ),
         results=(Result("value", "memref", "the same bytes"),),
         verify=_verify_view,
+        asks=lambda op: constant_index(op.operands[1]),
     ),
     Op(
         "copy",
