@@ -11,7 +11,7 @@ values are beyond it; an `Op` may name a Python function for those.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -127,6 +127,13 @@ class Op:
     def results_segmented(self) -> bool:
         """Whether the op carries `resultSegmentSizes`."""
         return any(result.optional for result in self.results)
+
+    def given(self, op: ir.Operation) -> Iterator[tuple[Operand, ir.Value]]:
+        """The operands that an op has, with their values."""
+        if not self.segmented:
+            return zip(self.operands, op.operands)
+        sizes = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+        return zip((operand for operand, size in zip(self.operands, sizes) if size), op.operands)
 
 
 @dataclass(frozen=True)

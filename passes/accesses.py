@@ -80,9 +80,8 @@ class Accesses:
     def of(self, op: ir.OpView) -> list[Access]:
         """What an op of `ascendc` touches, operand by operand."""
         found = []
-        for operand in op.definition.operands:
-            value = getattr(op, operand.name) if operand.role else None
-            if value is None:
+        for operand, value in op.definition.given(op.operation):
+            if not operand.role:
                 continue
             root, start, end, turn, known, in_global_memory, address = self._place(value)
             pieces = operand.touched(op) if operand.touched and known and not in_global_memory else ()
@@ -110,11 +109,11 @@ class Accesses:
             return _Place(value, 0, buffer_bytes(value), address=owner.offset)
         if name != VIEW:
             return _Place(value, 0, 1, in_global_memory=True)
-        buffer = owner.buffer
+        buffer, at = owner.operands
         viewed = self._place(buffer)
         if viewed.in_global_memory or not viewed.known:
             return viewed
-        element, offset = ir.MemRefType(buffer.type).element_type, constant_index(owner.offset)
+        element, offset = ir.MemRefType(buffer.type).element_type, constant_index(at)
         if offset is not None:
             start = viewed.start + bytes_of(offset, element)
             return viewed._replace(start=start, end=start + buffer_bytes(value))

@@ -64,8 +64,9 @@ def is_less(a: ir.Value, b: ir.Value) -> bool:
 def _is_less(a: ir.Value, b: ir.Value, facts: Facts) -> bool:
     if any(is_same(less, a) and is_same(more, b) for less, more in facts.less):
         return True
-    low, high = _bound(a, facts, True), _bound(b, facts, False)
-    return low is not None and high is not None and low < high
+    most_of_a = _bound(a, facts, True)
+    least_of_b = None if most_of_a is None else _bound(b, facts, False)
+    return least_of_b is not None and most_of_a < least_of_b
 
 
 def runs(loop: ir.Operation) -> bool:
@@ -99,16 +100,18 @@ def _reaches(first: int | None, step: int | None, last: int | None) -> bool:
 
 def is_refuted(condition: ir.Value, facts: Facts) -> bool:
     """Whether facts rule out that a condition, or one of those that it is the conjunction of, holds."""
+    parts = conjuncts(condition)
     false = [value for fact in facts.conditions for value in falsehoods(fact)]
-    return any(part in false or _is_less_refuted(part, facts) for part in conjuncts(condition))
+    return any(part in false for part in parts) or any(_is_less_refuted(part, facts) for part in parts)
 
 
 def _is_less_refuted(condition: ir.Value, facts: Facts) -> bool:
     compared = _less(condition)
     if compared is None:
         return False
-    least_of_a, most_of_b = _bound(compared[0], facts, False), _bound(compared[1], facts, True)
-    return least_of_a is not None and most_of_b is not None and least_of_a >= most_of_b
+    least_of_a = _bound(compared[0], facts, False)
+    most_of_b = None if least_of_a is None else _bound(compared[1], facts, True)
+    return most_of_b is not None and least_of_a >= most_of_b
 
 
 def facts_at(op: ir.Operation) -> Facts:
@@ -126,20 +129,20 @@ def _last(block: ir.Block) -> ir.Operation:
 
 
 def _bound(value: ir.Value, facts: Facts, upper: bool) -> int | None:
-    number = constant_index(value)
-    if number is not None:
-        return number
+    op = value.owner
+    if isinstance(op, ir.Block):
+        computed = _of_argument(value, op, facts, upper)
+    elif (name := op.name) == "arith.constant":
+        return op.attributes["value"].value
+    else:
+        computed = _of_result(op, name, facts, upper)
     found = [_asserted(pair, value, upper) for pair in facts.less]
-    known = [bound for bound in (*found, _computed(value, facts, upper)) if bound is not None]
+    known = [bound for bound in (*found, computed) if bound is not None]
     return (min if upper else max)(known, default=None)
 
 
-def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
-    """The bound that follows from what the value is computed from."""
-    op = value.owner
-    if isinstance(op, ir.Block):
-        return _of_argument(value, facts, upper)
-    name = op.name
+def _of_result(op: ir.Operation, name: str, facts: Facts, upper: bool) -> int | None:
+    """The bound that follows from what a value is computed from."""
     if name == "arith.select":
         return _of_choice(op, facts, upper)
     if name == "ascendc.block_idx":
@@ -148,8 +151,8 @@ def _computed(value: ir.Value, facts: Facts, upper: bool) -> int | None:
         return _of_division(op, facts, upper)
     if name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
         return None
-    a = _bound(op.operands[0], facts, upper)
-    b = _bound(op.operands[1], facts, upper != (name == "arith.subi"))
+    first, second = op.operands
+    a, b = _bound(first, facts, upper), _bound(second, facts, upper != (name == "arith.subi"))
     if name == "arith.minsi" and upper or name == "arith.maxsi" and not upper:
         known = [bound for bound in (a, b) if bound is not None]
         return (min if upper else max)(known, default=None)
@@ -171,9 +174,9 @@ def _of_division(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
     return divisor - 1 if bound is None else min(bound, divisor - 1)
 
 
-def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
-    loop = value.owner.owner.operation
-    if loop in facts.first and value.owner == loop.regions[0].blocks[0]:
+def _of_argument(value: ir.Value, block: ir.Block, facts: Facts, upper: bool) -> int | None:
+    loop = block.owner.operation
+    if loop in facts.first and block == loop.regions[0].blocks[0]:
         first = value.arg_number
         if loop.name == "scf.for":
             first = 0 if value.arg_number == 0 else 2 + value.arg_number
@@ -181,7 +184,7 @@ def _of_argument(value: ir.Value, facts: Facts, upper: bool) -> int | None:
     if loop.name == "scf.for" and value.arg_number == 0:
         bound = _bound(loop.operands[int(upper)], NOTHING, upper)
         return bound if bound is None or not upper else bound - 1
-    if loop.name != "scf.while" or value.owner != loop.regions[1].blocks[0]:
+    if loop.name != "scf.while" or block != loop.regions[1].blocks[0]:
         return None
     before = loop.regions[0].blocks[0]
     condition = _last(before)

@@ -55,7 +55,7 @@ class Branch:
 
 def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
-    blocks = [value.owner for value in branch.computed_from if isinstance(value.owner, ir.Block)]
+    blocks = [owner for value in branch.computed_from if isinstance(owner := value.owner, ir.Block)]
     loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
     facts = facts_at(branch.op) if loops else NOTHING
     return (loop for loop in loops if is_refuted(branch.condition, facts.at_first(loop)))
@@ -69,13 +69,17 @@ def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir
             if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select":
                 value = value.owner.operands[0]
             deciding.setdefault(value, []).append(branch)
+    refuted: dict[tuple[ir.Value, ir.Value], bool] = {}  # a condition, by a fact: many branches have the same
     for later in branches:
         for fact in conjuncts(later.condition):
             for decided in (fact, *falsehoods(fact)):
-                if isinstance(decided.owner, ir.Block):
-                    continue
                 for earlier in deciding.get(decided, ()):
-                    if earlier.high <= later.low and is_refuted(earlier.condition, NOTHING.also(fact)):
+                    if earlier.high > later.low or isinstance(decided.owner, ir.Block):
+                        continue
+                    both = earlier.condition, fact
+                    if both not in refuted:
+                        refuted[both] = is_refuted(earlier.condition, NOTHING.also(fact))
+                    if refuted[both]:
                         yield later, earlier, decided.owner
 
 

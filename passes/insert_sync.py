@@ -46,7 +46,7 @@ core after.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from mlir import ir
 
@@ -93,6 +93,9 @@ class _Trial(dict):
     def __missing__(self, item: Item | Block) -> State:
         return self.earlier[item]
 
+    def get(self, item: Item | Block, default: State) -> State:
+        return self[item] if item in self else self.earlier.get(item, default)
+
 
 class _Resume(Exception):
     """Synchronisation was added: the walk goes on from an item, with the state that it was met with."""
@@ -126,50 +129,47 @@ class _Synchroniser(Program):
 
     # -- adding -------------------------------------------------------------------------------------------------
 
-    def walk(self, block: Block, state: State) -> State:
+    def walk(self, block: Block, state: State, index: int = 0) -> State:
         if not self.adding:
-            return super().walk(block, state)
+            return super().walk(block, state, index)
         if block.owner is not None:
             self.rounds[block.owner] = self.rounds.get(block.owner, 0) + 1
-        index = 0
-        items, before = block.items, self.before
-        while index < len(items):
-            item = items[index]
-            before[item] = state
-            if type(item) is Instruction and not state & item.conflicts:  # as most are
-                state |= item.leaves
-                index += 1
-                continue
+        while True:
             try:
-                state = self.step(item, state)
-                index += 1
-                continue
+                return super().walk(block, state, index)
             except Unordered as conflict:
                 resume = self._order(conflict)
             except _Resume as request:
                 resume = request.item
             if resume.block is not block:
                 raise _Resume(resume)
-            index, state = items.index(resume), before[resume]
-        before[block] = state
-        return state
+            index, state = block.items.index(resume), self.before[resume]
 
     def _control(self, control: Control, state: State) -> State:
         if not self.adding:
             return super()._control(control, state)
         primed = (self.missing(pair, pair.first_set) for pair in control.primed)
         entry = (state, *primed, *(self.before[item] for item in control.excluded_since))
-        known = self.known.setdefault(control, {})
-        if entry not in known:
-            self.rounds[control] = 0
-            after = super()._control(control, state)
-            self.rounds[control] = 0
-            onward = {item: self.before[item] for item in (control.onward,) if item is not None}
-            known[entry] = after, {pair: self.primed[pair] for pair in control.primed}, onward
-        after, primed, onward = known[entry]
-        self.primed |= primed
-        self.before |= onward
+        found = self.known.get(control, {}).get(entry)
+        if found is not None:
+            after, primed, onward = found
+            self.primed |= primed
+            self.before |= onward
+            return after
+        self.rounds[control] = 0
+        self._forget(control)
+        after = super()._control(control, state)
+        self.rounds[control] = 0
+        onward = {item: self.before[item] for item in (control.onward,) if item is not None}
+        self.known.setdefault(control, {})[entry] = after, {pair: self.primed[pair] for pair in control.primed}, onward
         return after
+
+    def _forget(self, control: Control) -> None:
+        """Forgets what walks have found at a loop's head: what has been added since may have ordered it."""
+        for item in (control.blocks[0].items[0], control.turn):
+            self.before.pop(item, None)
+        for pair in control.primed:
+            self.primed.pop(pair, None)
 
     def _order(self, conflict: Unordered) -> Item:
         """Adds what orders some of the earlier instructions before the later one; returns where to go on."""
@@ -252,11 +252,14 @@ class _Synchroniser(Program):
 
     def _drop_redundant(self) -> None:
         self.before.clear()
+        self.primed.clear()
         self.walk(self.body, 0)
         for sync in self.syncs():
             self._drop_if_redundant(sync)
 
     def _drop_if_redundant(self, sync: Item) -> None:
+        if self._is_needed_at_once(sync.pair.wait if isinstance(sync, Flag) else sync):
+            return
         group = sync.pair.flags() if isinstance(sync, Flag) else [sync]
         places = sorted(((item.block.items.index(item), item) for item in group), key=lambda place: place[0])
         loop = sync.pair.loop if isinstance(sync, Flag) else None
@@ -282,6 +285,17 @@ class _Synchroniser(Program):
         else:
             before.update(self.before)
             self.before = before
+
+    def _is_needed_at_once(self, sync: Item) -> bool:
+        """Whether the next instruction behind a barrier or a wait conflicts with what it orders, as most do."""
+        items, state = sync.block.items, self.before[sync]
+        for item in islice(items, items.index(sync) + 1, None):
+            if type(item) is Instruction:
+                return bool(state & item.conflicts)
+            if not (type(item) is Barrier or type(item) is Flag and item.is_wait):
+                break
+            state = self.step(item, state)
+        return False
 
     def _settle(self, block: Block, index: int, state: State) -> None:
         """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from mlir import ir
 
@@ -172,7 +173,10 @@ class Program:
     def _item(self, view: ir.OpView) -> Item | None:
         """What the walk has to know of an op; of scalar arithmetic nothing."""
         op = view.operation
-        low, name = len(self.instructions), op.name
+        name = op.name
+        if name.startswith("arith."):
+            return None
+        low = len(self.instructions)
         if name in _TERMINATORS:
             return Item(op, low, low)
         if not name.startswith("ascendc."):
@@ -183,7 +187,7 @@ class Program:
             self.controls[op] = control
             control.blocks = [self._block(region.blocks[0], control) for region in regions if len(region.blocks)]
             control.high = len(self.instructions)
-            if op.name == "scf.while" and control.blocks[0].high > low:
+            if name == "scf.while" and control.blocks[0].high > low:
                 emit_error(op, "a while loop's condition must be scalar arithmetic, this one has instructions")
                 raise PassFailure
             return control
@@ -222,6 +226,7 @@ class Program:
                 instruction.leaves = self.spread(bit)
             elif any(access.writes for access in instruction.accesses):
                 instruction.leaves = self.spread(bit) ^ self.at(bit, _SCALAR)
+        self.of_others = [self.field ^ bits for bits in self.of_pipe]
         self.kept = {pipe: self.everything ^ self.at(bits, i) for i, (pipe, bits) in enumerate(zip(PIPES, self.of_pipe))}
         self.kept["ALL"] = 0
         self._keep_innermost_turns()
@@ -355,25 +360,27 @@ class Program:
     def step(self, item: Item, state: State) -> State:
         """The state after an item. Raises `Unordered`."""
         kind = type(item)
-        if kind is Instruction:
-            if state & item.conflicts:
-                raise Unordered(self.seen(state & item.conflicts, item.pipe), item)
-            return state | item.leaves
         if kind is Barrier:
             return state & self.kept[item.pipe]
         if kind is Flag:
             return self._wait(item, state) if item.is_wait else state
         if kind is Control:
             return self._control(item, state)
+        if kind is Instruction:
+            if state & item.conflicts:
+                raise Unordered(self.seen(state & item.conflicts, item.pipe), item)
+            return state | item.leaves
         return state
 
-    def walk(self, block: Block, state: State) -> State:
+    def walk(self, block: Block, state: State, index: int = 0) -> State:
+        """The state behind a block, of that before one of its items. Raises `Unordered`."""
         before = self.before
-        for item in block.items:
+        for item in islice(block.items, index, None):
             before[item] = state
-            if type(item) is Instruction and not state & item.conflicts:  # as most are
+            kind = type(item)
+            if kind is Instruction and not state & item.conflicts:  # as most are
                 state |= item.leaves
-            else:
+            elif kind is not Item:
                 state = self.step(item, state)
         before[block] = state
         return state
@@ -392,11 +399,11 @@ class Program:
 
     def missing(self, pair: Pair, flag: Flag) -> int:
         """What a flag that is set there does not stand for."""
-        return self.seen(self.before[flag], pair.source) & (self.field ^ self.of_pipe[pair.source])
+        return self.before[flag] >> self.width * pair.source & self.of_others[pair.source]
 
     def since(self, bits: int, low: int, high: int) -> int:
         """Bits that were there at one number, and those of the instructions from there up to another."""
-        return self.aged(bits | self.between(low, high), low, high)
+        return bits if low == high else self.aged(bits | self.between(low, high), low, high)
 
     def between(self, low: int, high: int) -> int:
         return (1 << high) - (1 << low) if high > low else 0
@@ -416,13 +423,15 @@ class Program:
             if control.onward is not None:
                 self.before[control.onward] = self._onward(control.blocks[0]) | self._onward(control.blocks[1])
             return after[0] | (after[1] if len(after) > 1 else state)
-        if control.turn is not None:
-            self.before[control.turn] = 0
         state = self.entered(control, state)
         not_run = state & ~(control.skipped << self.count)
+        # Where an earlier walk has found something at the head, with no more before the loop, it is there again.
+        state |= self.before.get(control.blocks[0].items[0], 0)
         for pair in control.primed:
             bits = self.since(self.missing(pair, pair.first_set), pair.first_set.low, control.low)
-            self.primed[pair] = self.entered(control, bits)
+            self.primed[pair] = self.entered(control, bits) | self.primed.get(pair, 0)
+        if control.turn is not None:
+            self.before[control.turn] = self.before.get(control.turn, 0)
         while True:  # the head's state only grows, so this ends
             left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
             again = self.turned(control, self.walk(control.blocks[-1], left))

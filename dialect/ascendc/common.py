@@ -68,7 +68,8 @@ def buffer_length(buffer: ir.Value) -> int:
 
 def buffer_bytes(buffer: ir.Value) -> int:
     """Bytes of a UB buffer."""
-    return bytes_of(buffer_length(buffer), ir.MemRefType(buffer.type).element_type)
+    type_ = ir.MemRefType(buffer.type)
+    return bytes_of(type_.get_dim_size(0), type_.element_type)
 
 
 def element_of(value: ir.Value) -> str:
