@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from mlir import ir
 from mlir._mlir_libs import _mlir as _bindings
@@ -331,38 +332,36 @@ def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = 
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)
         raise TypeError(f"{cls.OPERATION_NAME} takes {len(definition.operands)} operands ({expected}), got {len(operands)}")
-    if not definition.attribute_names.issuperset(attributes):
-        known, unknown = sorted(definition.attribute_names), sorted(set(attributes) - definition.attribute_names)
-        raise TypeError(f"{cls.OPERATION_NAME} has no attribute {', '.join(unknown)}; it has {known}")
-    named = {name: _attribute(value) for name, value in attributes.items() if value is not None}
+    named: dict[str, ir.Attribute] = {}
+    if attributes:
+        if not definition.attribute_names.issuperset(attributes):
+            known, unknown = sorted(definition.attribute_names), sorted(set(attributes) - definition.attribute_names)
+            raise TypeError(f"{cls.OPERATION_NAME} has no attribute {', '.join(unknown)}; it has {known}")
+        named = {name: _attribute(value) for name, value in attributes.items() if value is not None}
     if definition.segmented:
         named["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(value is not None) for value in operands])
+        operands = [value for value in operands if value is not None]
     if definition.results_segmented:
         named["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get([int(type_ is not None) for type_ in results])
-    operation = ir.Operation.create(
-        cls.OPERATION_NAME,
-        results=[type_ for type_ in results if type_ is not None],
-        operands=[value for value in operands if value is not None],
-        attributes=named,
-        loc=loc,
-        ip=ip,
-    )
-    return cls(operation)
+        results = [type_ for type_ in results if type_ is not None]
+    return cls(ir.Operation.create(cls.OPERATION_NAME, results, operands, named, loc=loc, ip=ip))
+
+
+_ATTRIBUTES: dict[type, Callable[[Any], ir.Attribute]] = {
+    str: ir.StringAttr.get,
+    bool: ir.BoolAttr.get,
+    int: lambda value: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value),
+    float: lambda value: ir.FloatAttr.get(ir.F32Type.get(), value),
+    tuple: ir.DenseI32ArrayAttr.get,
+}
 
 
 def _attribute(value: object) -> ir.Attribute:
     if isinstance(value, ir.Attribute):
         return value
-    if isinstance(value, bool):
-        return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-    if isinstance(value, float):
-        return ir.FloatAttr.get(ir.F32Type.get(), value)
-    if isinstance(value, str):
-        return ir.StringAttr.get(value)
-    if isinstance(value, tuple):
-        return ir.DenseI32ArrayAttr.get(value)
+    for type_ in type(value).__mro__:
+        if type_ in _ATTRIBUTES:
+            return _ATTRIBUTES[type_](value)
     raise TypeError(f"no MLIR attribute for {value!r}")
 
 

@@ -52,7 +52,9 @@ def most(value: ir.Value) -> int | None:
 
 def is_at_least(value: ir.Value, number: int, at: ir.Operation | None = None) -> bool:
     """Whether value >= number is known; at an operation, where what its branches compared holds."""
-    bound = _bound(value, facts_at(at) if at is not None else NOTHING, False)
+    bound = constant_index(value)
+    if bound is None:
+        bound = _bound(value, facts_at(at) if at is not None else NOTHING, False)
     return bound is not None and bound >= number
 
 

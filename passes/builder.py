@@ -26,7 +26,11 @@ _SILENT = ("arith.constant", "tensor.splat")  # what need not show in the text
 def name_of(value: ir.Value) -> str | None:
     """The name a value was given, or None."""
     owner = value.owner
-    location = value.location if isinstance(owner, ir.Block) else owner.location
+    return name_at(value.location if isinstance(owner, ir.Block) else owner.location)
+
+
+def name_at(location: ir.Location) -> str | None:
+    """The name that a location gives, or None."""
     return location.name_str if location.is_a_name() else None
 
 

@@ -53,8 +53,8 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 def _ancestors(op: ir.Operation) -> list[ir.Operation]:
     found = [op]
-    while op.parent is not None:
-        op = op.parent.operation
+    while (parent := op.parent) is not None:
+        op = parent.operation
         found.append(op)
     return found
 
@@ -301,14 +301,15 @@ def insert_slice(low: Lowering, op: ir.Operation) -> None:
     low.emit("Copy", low.view(own, offset_of(low, op), length), low.of(part))
 
 
-def place_in_slice(low: Lowering, value: ir.Value) -> ir.Value | None:
+def place_in_slice(low: Lowering, producer: ir.Operation, value: ir.Value) -> ir.Value | None:
     """Where the producer of a tile can write it: at its place in the tile that it will be inserted into."""
-    uses = list(islice(value.uses, 2))
-    producer = value.owner.operation
-    if len(uses) != 1 or producer.name in _ELSEWHERE:
+    use = next(iter(value.uses), None)
+    if use is None:
         return None
-    op = uses[0].owner.operation
-    if op.name != "tensor.insert_slice" or uses[0].operand_number != 0 or op.block != producer.block:
+    op = use.owner.operation
+    if op.name != "tensor.insert_slice" or use.operand_number != 0 or op.block != producer.block:
+        return None
+    if producer.name in _ELSEWHERE or len(list(islice(value.uses, 2))) != 1:
         return None
     into, offset = op.operands[1], offset_of(low, op)
     own = _own_buffer(low, into)

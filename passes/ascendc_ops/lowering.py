@@ -10,7 +10,7 @@ from jascend.backends.ascend.targets import Target
 from jascend.dialect import ASCENDC
 from jascend.dialect.elements import type_name
 
-from ..builder import COMMENT, PART, PART_END, STAGE, STAGE_END, Builder, Stage, mark_part, name_of
+from ..builder import COMMENT, PART, PART_END, STAGE, STAGE_END, Builder, Stage, mark_part, name_at
 from ..diagnostics import emit_error
 from . import carried, turns
 
@@ -58,6 +58,7 @@ class Lowering:
         self.inserted: set[ir.Value] = set()  # tiles that are made in their place in another one
         self.ramps: dict[tuple[ir.Block, int], ir.Value] = {}  # of i32, the first one of a length in a block
         self.places: dict[ir.Operation, object] = {}  # of the workspaces
+        self.types: dict[tuple[int, ir.Type], ir.Type] = {}  # of buffers, by length and element
         self.facts: dict[tuple[str, ...], ir.Value] = {}  # of the launch, in the order in which the kernel reads them
 
     def function(self, kernel: ir.OpView) -> None:
@@ -73,10 +74,11 @@ class Lowering:
             ops.remove(apart_from)
         lowered: list[ir.Operation] = []
         for op in ops:
+            name = op.name
             if len(op.regions):
                 with ir.InsertionPoint(op):
                     lowered += self.control(op)
-            elif op.name.startswith(("tile.", "memref.dim")) or any(map(is_tile, op.results)):
+            elif name.startswith(("tile.", "memref.dim")) or any(map(is_tile, op.results)):
                 with ir.InsertionPoint(op):
                     self.operation(op)
                 lowered.append(op)
@@ -99,18 +101,22 @@ class Lowering:
     def operation(self, op: ir.Operation) -> None:
         self.b.location = op.location
         self.made = []
-        if op.name not in LOWERINGS:
+        lowering = LOWERINGS.get(op.name)
+        if lowering is None:
             self.refuse(op, f"'{op.name}' on tiles has no counterpart in the Ascend C API")
-        LOWERINGS[op.name](self, op)
+        lowering(self, op)
+        if not self.made:
+            return
         shown = [made for made in self.made if made.name != "ascendc.local_tensor"]
-        if op.name in _PARTS and PART not in op.attributes and PART_END not in op.attributes and len(shown) > 2:
+        attributes = op.attributes
+        if op.name in _PARTS and PART not in attributes and PART_END not in attributes and len(shown) > 2:
             mark_part(shown[0], shown[-1], _PARTS[op.name])
-        for name in (COMMENT, STAGE, PART):
-            if name in op.attributes and shown:
-                shown[0].attributes[name] = op.attributes[name]
+        for name in (COMMENT, STAGE, PART) if shown else ():
+            if name in attributes:
+                shown[0].attributes[name] = attributes[name]
         for name in (PART_END, STAGE_END):
-            if name in op.attributes and self.made:
-                self.made[-1].attributes[name] = op.attributes[name]
+            if name in attributes:
+                self.made[-1].attributes[name] = attributes[name]
 
     # -- building blocks ----------------------------------------------------------------------------------------
 
@@ -121,7 +127,7 @@ class Lowering:
 
     def emit(self, name: str, *operands, results=(), **attributes) -> ir.OpView:
         """An op of `ascendc` by its class name."""
-        op = self.b.build(ASCENDC.classes[name], *operands, results=results, **attributes)
+        op = ASCENDC.classes[name].build(*operands, results=results, loc=self.b.loc(), **attributes)
         self.made.append(op.operation)
         return op
 
@@ -138,15 +144,22 @@ class Lowering:
 
     def buffer(self, length: int, element: ir.Type, hint: str) -> ir.Value:
         """A new buffer."""
-        memory = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
-        return self.emit("LocalTensor", results=[memory], name_hint=hint).buffer
+        return self.emit("LocalTensor", results=[self.type_of(length, element)], name_hint=hint).buffer
+
+    def type_of(self, length: int, element: ir.Type) -> ir.Type:
+        """The type of a buffer."""
+        known = self.types.get((length, element))
+        if known is None:
+            known = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
+            self.types[length, element] = known
+        return known
 
     def view(self, buffer: ir.Value, offset: int | ir.Value, length: int, element: ir.Type | None = None) -> ir.Value:
         """A part of a buffer, or its bytes as elements of another type; `offset` counts those of `buffer`."""
-        element = element or element_of(buffer)
-        if offset == 0 and length == length_of(buffer) and element == element_of(buffer):
+        whole = buffer.type
+        memory = self.type_of(length, element or whole.element_type)
+        if memory == whole and isinstance(offset, int) and offset == 0:
             return buffer
-        memory = ir.MemRefType.get([length], element, memory_space=ir.StringAttr.get("ub"))
         start = self.b.index(offset) if isinstance(offset, int) else offset
         return self.b.build(ASCENDC.classes["View"], buffer, start, results=[memory]).value
 
@@ -155,12 +168,12 @@ class Lowering:
         value = op.results[number]
         if value in self.buffers:  # of a tile that is loaded ahead, or goes straight to where it is carried
             return self.buffers[value]
-        place = carried.place_in_slice(self, value)
+        place = carried.place_in_slice(self, op, value)
         if place is not None:
             self.buffers[value] = place
             return place
         length, element = storage(value)
-        hint = hint or name_of(value) or op.name.partition(".")[2]
+        hint = hint or name_at(op.location) or op.name.partition(".")[2]
         if turns.is_loaded_ahead(value):
             self.halves[value] = self.buffer(2 * length, element, hint)
             self.buffers[value] = self.view(self.halves[value], 0, length)
@@ -185,7 +198,8 @@ class Lowering:
 
 def storage(tile: ir.Value) -> tuple[int, ir.Type]:
     """Elements of the buffer of a tile, and their type. A mask is packed, one bit an element."""
-    length, element = length_of(tile), element_of(tile)
+    type_ = tile.type
+    length, element = type_.get_dim_size(0), type_.element_type
     if type_name(element) == "i1":
         return length // 8, ir.IntegerType.get_unsigned(8)
     return length, element
@@ -197,9 +211,9 @@ def is_tile(value: ir.Value) -> bool:
 
 def element_of(value: ir.Value) -> ir.Type:
     """Element type of a tile or buffer."""
-    return ir.ShapedType(value.type).element_type
+    return value.type.element_type
 
 
 def length_of(value: ir.Value) -> int:
     """Elements of a tile or buffer."""
-    return ir.ShapedType(value.type).get_dim_size(0)
+    return value.type.get_dim_size(0)

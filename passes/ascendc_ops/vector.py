@@ -28,6 +28,7 @@ _BINARY = {
 }  # fmt: skip
 _WITH_SCALAR = {"Add": "Adds", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
+_SECOND = ("arith.cmpf", "arith.cmpi", "arith.subf", "arith.subi", *SHIFTS)  # whose second operand may be a scalar
 _SCALARS = ("f32", "i32", "i16")  # element types of scalar forms
 _BYTES = ("i8", "ui8")
 _UNARY = {"math.exp": "Exp", "math.log": "Ln", "math.sqrt": "Sqrt", "math.absf": "Abs"}
@@ -64,13 +65,14 @@ def _splat(low: Lowering, op: ir.Operation, scalar: ir.Value) -> None:
     """A buffer only where a user has no form that takes a scalar."""
     value = op.results[0]
     low.splats[value] = scalar
-    users = [use.owner.operation for use in value.uses if not _takes_scalar(use.owner, use.operand_number)]
+    element = element_name(value)
+    users = [use.owner.operation for use in value.uses if not _takes_scalar(use.owner, use.operand_number, element)]
     if not users:
         return
-    if element_name(value) == "i1":
+    if element == "i1":
         low.refuse(users[0], f"'{users[0].name}' with a mask that is the same in all lanes is not lowered")
     result = low.result(op, name_of(value) or _constant_name(scalar))
-    if element_name(value) in _BYTES:  # filled four at a time
+    if element in _BYTES:  # filled four at a time
         if _constant_name(scalar) != "zeros":
             low.refuse(op, f"a tile of {element_of(value)} is filled with zeros only")
         result, scalar = low.view(result, 0, length_of(result) // 4, low.b.i32_type), low.b.i32(0)
@@ -86,27 +88,26 @@ def _constant_name(scalar: ir.Value) -> str:
 
 
 def _is_splat(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name in ("tensor.splat", "arith.constant")
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name in ("tensor.splat", "arith.constant")
 
 
-def _takes_scalar(user: ir.Operation, position: int) -> bool:
-    """Whether an op has a form that takes this operand as a scalar. The other operand must be a tile of its own."""
+def _takes_scalar(user: ir.Operation, position: int, element: str) -> bool:
+    """Whether an op has a form that takes this operand, of such elements, as a scalar. The other operand must be a tile
+    of its own."""
     user = user.operation
-    operands = list(user.operands)
-    element = element_name(operands[position])
-    if user.name == "arith.xori":
+    name, operands = user.name, user.operands
+    if name == "arith.xori":
         return all_ones(operands[position]) and not all_ones(operands[1 - position])
+    if name in _SECOND:
+        return position == 1 and element in _SCALARS
+    if name == "arith.select":
+        return position == 2 and element == "f32"
     if element not in _SCALARS:
         return False
-    if user.name == "arith.select":
-        return position == 2 and element == "f32"
-    if user.name in ("arith.cmpf", "arith.cmpi", "arith.subf", "arith.subi", *SHIFTS):
-        return position == 1
-    if _divides_a_splat(user, position):
-        return True
-    if _BINARY.get(user.name) in _WITH_SCALAR:
-        return position == 1 or not _is_splat(operands[1])
-    return False
+    if name == "arith.divf":
+        return _divides_a_splat(user, position)
+    return _BINARY.get(name) in _WITH_SCALAR and (position == 1 or not _is_splat(operands[1]))
 
 
 def all_ones(value: ir.Value) -> bool:
