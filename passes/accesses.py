@@ -59,7 +59,7 @@ class Access(NamedTuple):
         return [(self.start + start, self.start + end) for start, end in self.pieces]
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a buffer lies, in the terms of `Access`."""
 
     root: ir.Value
@@ -75,7 +75,7 @@ class Accesses:
     """What the ops of a kernel touch. Where a buffer lies is looked up once, for all that touch it."""
 
     def __init__(self):
-        self._places: dict[ir.Value, _Place] = {}
+        self._places: dict[ir.Value, Place] = {}
 
     def of(self, op: ir.OpView) -> list[Access]:
         """What an op of `ascendc` touches, operand by operand."""
@@ -83,7 +83,7 @@ class Accesses:
         for operand, value in op.definition.given(op.operation):
             if not operand.role:
                 continue
-            root, start, end, turn, known, in_global_memory, address = self._place(value)
+            root, start, end, turn, known, in_global_memory, address = self.place(value)
             pieces = operand.touched(op) if operand.touched and known and not in_global_memory else ()
             if pieces:
                 end = start + pieces[-1][1]
@@ -94,23 +94,24 @@ class Accesses:
                 found.append(found[-1]._replace(writes=False))
         return found
 
-    def _place(self, value: ir.Value) -> _Place:
+    def place(self, value: ir.Value) -> Place:
+        """Where a buffer, or what a view is of, lies."""
         place = self._places.get(value)
         if place is None:
             place = self._places[value] = self._look_up(value)
         return place
 
-    def _look_up(self, value: ir.Value) -> _Place:
+    def _look_up(self, value: ir.Value) -> Place:
         owner = value.owner
         name = "" if isinstance(owner, ir.Block) else owner.name
         if name == "memref.cast":
-            return self._place(owner.operands[0])
+            return self.place(owner.operands[0])
         if name == "ascendc.local_tensor":
-            return _Place(value, 0, buffer_bytes(value), address=owner.offset)
+            return Place(value, 0, buffer_bytes(value), address=owner.offset)
         if name != VIEW:
-            return _Place(value, 0, 1, in_global_memory=True)
+            return Place(value, 0, 1, in_global_memory=True)
         buffer, at = owner.operands
-        viewed = self._place(buffer)
+        viewed = self.place(buffer)
         if viewed.in_global_memory or not viewed.known:
             return viewed
         element, offset = ir.MemRefType(buffer.type).element_type, constant_index(at)

@@ -34,13 +34,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, product
+from operator import attrgetter
 
 from mlir import ir
 
 from jascend.backends.ascend.targets import TARGETS
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes
+from jascend.dialect.definition import Op, Operand
 
 from .accesses import VIEW, may_coincide
 from .diagnostics import PassFailure, emit_error
@@ -51,6 +54,8 @@ _ALIGNMENT = 32  # bytes
 _ROW = 512  # bytes: one block of each bank group
 _REPEAT = 256  # bytes that a repeat reads of each operand
 _LOOPS = ("scf.for", "scf.while")
+_ISOLATED = ("all", "innermost", "none")  # the loops through which what a copy fills or empties lives, as long as there is room
+_BY_OFFSET = attrgetter("offset")
 
 
 @register_pass("allocate-ub", touches=("ascendc.local_tensor",))
@@ -77,7 +82,9 @@ class AllocateUb:
 class _Buffer:
     op: ir.Operation
     name: str
-    size: int  # bytes, a multiple of the alignment
+    type: ir.Type
+    bytes: int  # buffers of one size may end differently
+    size: int  # bytes, rounded up to a multiple of the alignment
     first: int  # positions in program order, inclusive
     last: int
     is_used: bool = False
@@ -97,11 +104,15 @@ class _Buffer:
 
 def _allocate(kernel: ir.Operation, capacity: int, remarks) -> bool:
     buffers = _buffers(kernel)
-    for by_life, isolated, skewed in product((False, True), ("all", "innermost", "none"), (True, False)):
-        if _least(buffers, isolated) <= capacity and (used := _place(buffers, isolated, skewed, by_life)) <= capacity:
+    together = cache(lambda isolated: _together(buffers, isolated))
+    fitting = [isolated for isolated in _ISOLATED if _least(buffers, isolated) <= capacity]
+    for by_life, isolated, skewed in product((False, True), fitting, (True, False)):
+        used = _place(buffers, together(isolated), isolated, skewed, by_life)
+        if used <= capacity:
             break
     else:
-        _report(kernel, buffers, _place(buffers, "none", skewed=False, by_life=True), capacity)
+        used = _place(buffers, together("none"), "none", skewed=False, by_life=True)
+        _report(kernel, buffers, used, capacity)
         return False
     entry = kernel.regions[0].blocks[0]
     anchor = entry.operations[0]
@@ -131,11 +142,12 @@ class _Use:
     """An operand of an instruction that is a buffer or a view of one."""
 
     op: ir.Operation
+    definition: Op
     position: int
-    number: int  # of the operand
+    loops: tuple[_Loop, ...]  # around the instruction, the outermost first
+    operand: Operand
     buffer: _Buffer
     whole: bool  # not a view
-    loops: tuple[_Loop, ...]  # around the instruction, the outermost first
 
 
 def _buffers(kernel: ir.Operation) -> list[_Buffer]:
@@ -158,19 +170,19 @@ class _Lives:
 
     def walk(self, block: ir.Block, loops: tuple[_Loop, ...]) -> None:
         for view in block.operations:
-            op, name = view.operation, view.operation.name
+            op = view.operation
+            name = op.name
             self.position += 1
+            if name.startswith("arith."):
+                continue
+            definition = ASCENDC.by_name.get(name)
             if name == "ascendc.local_tensor":
-                size = -(-buffer_bytes(op.results[0]) // _ALIGNMENT) * _ALIGNMENT
-                buffer = _Buffer(op, op.attributes["name_hint"].value, size, self.position, self.position)
-                self.buffers.append(buffer)
-                self.of[op.results[0]] = buffer, True
-                self.around[buffer] = loops
+                self.declare(op, loops)
             elif name == VIEW:
                 self.of[op.results[0]] = self.of[op.operands[0]][0], False
-            elif name in ASCENDC.by_name:
-                found = [(i, *self.of[value]) for i, value in enumerate(op.operands) if value in self.of]
-                self.uses.append([_Use(op, self.position, i, buffer, whole, loops) for i, buffer, whole in found])
+            elif definition is not None:
+                given = ((operand, self.of.get(value)) for operand, value in definition.given(op))
+                self.uses.append([_Use(op, definition, self.position, loops, x, *of) for x, of in given if of is not None])
             elif name in _LOOPS:
                 if loops:
                     loops[-1].innermost = False
@@ -179,6 +191,16 @@ class _Lives:
                 loop.end = self.position
             elif len(op.regions):
                 self.walk_regions(op, loops)
+
+    def declare(self, op: ir.Operation, loops: tuple[_Loop, ...]) -> None:
+        result = op.results[0]
+        size = buffer_bytes(result)
+        rounded = -(-size // _ALIGNMENT) * _ALIGNMENT
+        name = op.attributes["name_hint"].value
+        buffer = _Buffer(op, name, result.type, size, rounded, self.position, self.position)
+        self.buffers.append(buffer)
+        self.of[result] = buffer, True
+        self.around[buffer] = loops
 
     def walk_regions(self, op: ir.Operation, loops: tuple[_Loop, ...]) -> None:
         for region in op.regions:
@@ -192,31 +214,28 @@ class _Lives:
         buffer.first = min(buffer.first, first) if buffer.is_used else first
         buffer.last = max(buffer.last, last)
         buffer.is_used = True
-        if around and ASCENDC.by_name[use.op.name].pipe in ("MTE2", "MTE3"):
+        if around and use.definition.pipe in ("MTE2", "MTE3"):
             buffer.loop = around[-1].start, around[-1].end
             buffer.innermost = around[-1].innermost
 
     def relate(self, uses: list[_Use]) -> None:
         """Notes what the operands of an instruction are to each other."""
-        operands = ASCENDC.by_name[uses[0].op.name].operands if uses else ()
-        read = {use.buffer for use in uses if operands[use.number].role == "in" and use.buffer.size >= _REPEAT}
-        for buffer in read:
+        read = {use.buffer for use in uses if use.operand.role == "in" and use.buffer.size >= _REPEAT}
+        for buffer in read if len(read) > 1 else ():
             buffer.beside |= read - {buffer}
-        if not uses or uses[0].number or not uses[0].whole:
+        first = uses[0] if uses else None
+        if first is None or first.operand is not first.definition.operands[0] or not first.whole:
             return
-        result, op, position = uses[0].buffer, uses[0].op, uses[0].position
-        apart = {use.buffer for use in uses if not may_coincide(op, operands[use.number].name)}
+        result, position = first.buffer, first.position
+        if result.first != position:
+            return
         for use in uses:
             buffer = use.buffer
-            whole = buffer is not result and use.whole and _bytes_of(buffer) == _bytes_of(result)
-            if whole and buffer not in apart and buffer.last == position == result.first:
+            if buffer is result or not use.whole or buffer.bytes != result.bytes or buffer.last != position:
+                continue
+            if all(may_coincide(other.op, other.operand.name) for other in uses if other.buffer is buffer):
                 buffer.exactly.add(result)
                 result.exactly.add(buffer)
-
-
-def _bytes_of(buffer: _Buffer) -> int:
-    """To the byte: buffers of one size in blocks may end differently."""
-    return buffer_bytes(buffer.op.results[0])
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
@@ -235,16 +254,17 @@ def _least(buffers: list[_Buffer], isolated: str) -> int:
     return max(accumulate((steps[position] for position in sorted(steps)), initial=0))
 
 
-def _place(buffers: list[_Buffer], isolated: str, skewed: bool, by_life: bool) -> int:
+def _place(
+    buffers: list[_Buffer], together: dict[_Buffer, list[_Buffer]], isolated: str, skewed: bool, by_life: bool
+) -> int:
     """Gives all buffers addresses, of those of one size first to the ones that are made first, or that live longest; returns
     how many bytes they take."""
     for buffer in buffers:
         buffer.offset = -1
-    together = _together(buffers, isolated)
     namesakes: dict[tuple[str, ir.Type], dict[int, None]] = {}  # their offsets, each once: there are few
     for buffer in sorted(buffers, key=lambda b: (-b.size, (b.first - b.last) * by_life, b.first)):
-        neighbours = sorted((other for other in together[buffer] if other.offset >= 0), key=lambda other: other.offset)
-        alike = namesakes.setdefault((buffer.name, buffer.op.results[0].type), {})
+        neighbours = sorted([other for other in together[buffer] if other.offset >= 0], key=_BY_OFFSET)
+        alike = namesakes.setdefault((buffer.name, buffer.type), {})
         buffer.offset = _offset(buffer, alike, neighbours, isolated, skewed)
         alike[buffer.offset] = None
     return max((b.offset + b.size for b in buffers), default=0)

@@ -34,6 +34,7 @@ from jascend.backends.ascend.instructions import ANY, instructions
 from jascend.backends.ascend.targets import TARGETS, Target
 from jascend.dialect import ASCENDC
 from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
+from jascend.dialect.definition import Op
 from jascend.dialect.elements import element_name
 
 from .accesses import Access, Accesses, may_coincide
@@ -64,42 +65,73 @@ class VerifyAscendc:
 
 def _verify(kernel: ir.Operation, target: Target) -> bool:
     """Whether a kernel keeps every rule; a diagnostic for each op that does not."""
-    sound = True
+    walk = _Walk(target)
+    walk.block(kernel.regions[0].blocks[0])
+    walk.end()
+    return walk.is_sound
 
-    def broken(op: ir.Operation, rule: str) -> None:
-        nonlocal sound
-        sound = False
+
+class _Walk:
+    """A walk over a kernel that knows which flags are set."""
+
+    def __init__(self, target: Target):
+        self.target = target
+        self.accesses = Accesses()
+        self.set: dict[_Flag, ir.Operation] = {}
+        self.is_sound = True
+
+    def broken(self, op: ir.Operation, rule: str) -> None:
+        self.is_sound = False
         emit_error(op, f"'{op.name}' op {rule}")
 
-    accesses = Accesses()
-    block = kernel.regions[0].blocks[0]
-    for view in _calls(block):
-        for rule in _broken_rules(view, target, accesses):
-            broken(view.operation, rule)
-    flags = _Flags(broken)
-    flags.walk(block)
-    flags.end(kernel)
-    return sound
+    def block(self, block: ir.Block) -> None:
+        for view in block.operations:
+            op = view.operation
+            name = op.name
+            if name.startswith("arith."):
+                continue
+            definition = ASCENDC.by_name.get(name)
+            if definition is None:
+                if len(op.regions):
+                    self.control(op)
+            elif name in ("ascendc.set_flag", "ascendc.wait_flag"):
+                self.flag(op)
+            elif definition.pipe is not None or name == "ascendc.local_tensor":
+                for rule in _broken_rules(view, definition, self.target, self.accesses):
+                    self.broken(op, rule)
+
+    def flag(self, op: ir.Operation) -> None:
+        flag = op.opview.event, op.opview.event_id
+        if op.name == "ascendc.wait_flag":
+            if self.set.pop(flag, None) is None:
+                self.broken(op, f"waits for {flag[0]} {flag[1]}, which is not set here")
+        elif flag in self.set:
+            self.broken(op, f"sets {flag[0]} {flag[1]} again before anything has waited for it")
+        else:
+            self.set[flag] = op
+
+    def control(self, op: ir.Operation) -> None:
+        """Each branch, and each iteration of a loop, must leave the flags as it found them: another path skips it."""
+        before = dict(self.set)
+        for region in op.regions:
+            for block in region.blocks:
+                self.set = dict(before)
+                self.block(block)
+                for event, event_id in sorted(self.set.keys() ^ before.keys()):
+                    path = "an iteration" if op.name in _LOOPS else "a branch"
+                    self.broken(op, f"leaves {event} {event_id} other than it was: {path} must set and wait in pairs")
+        self.set = before
+
+    def end(self) -> None:
+        for (event, event_id), op in self.set.items():
+            self.broken(op, f"sets {event} {event_id}, for which nothing waits")
 
 
-def _calls(block: ir.Block) -> Iterator[ir.OpView]:
-    """The ops of `ascendc` in a block that are buffers or instructions, those inside other ops too."""
-    for view in block.operations:
-        definition = ASCENDC.by_name.get(view.operation.name)
-        if definition is not None and (definition.pipe is not None or definition.name == "local_tensor"):
-            yield view
-        elif definition is None:
-            for region in view.operation.regions:
-                for inner in region.blocks:
-                    yield from _calls(inner)
-
-
-def _broken_rules(view: ir.OpView, target: Target, accesses: Accesses) -> Iterator[str]:
-    """What an op of `ascendc` breaks."""
-    definition = view.definition
+def _broken_rules(view: ir.OpView, definition: Op, target: Target, accesses: Accesses) -> Iterator[str]:
+    """What an op of `ascendc` breaks, a buffer or an instruction."""
     name = definition.name
     if name == "local_tensor":
-        yield from _place(view, target)
+        yield from _place(view, target, accesses)
         return
     yield from _elements(view, name, target)
     if name.startswith("bitwise_") and buffer_bytes(view.dst) % 2:
@@ -110,12 +142,13 @@ def _broken_rules(view: ir.OpView, target: Target, accesses: Accesses) -> Iterat
         yield from _overlaps(view, accesses)
 
 
-def _place(view: ir.OpView, target: Target) -> Iterator[str]:
-    offset = view.offset
+def _place(view: ir.OpView, target: Target, accesses: Accesses) -> Iterator[str]:
+    place = accesses.place(view.buffer)
+    offset = place.address
     if offset is None:
         yield "has no address: run allocate-ub first"
         return
-    end = offset + buffer_bytes(view.buffer)
+    end = offset + place.end
     if offset < 0 or end > target.ub_usable_bytes:
         yield (
             f"'{view.name_hint}' lies on bytes {offset} to {end}: a kernel has {target.ub_usable_bytes} bytes of "
@@ -129,25 +162,21 @@ def _place(view: ir.OpView, target: Target) -> Iterator[str]:
 def _elements(view: ir.OpView, name: str, target: Target) -> Iterator[str]:
     calls = instructions(target)
     if name == "cast":
-        pair = _element(view.src), _element(view.dst)
+        pair = element_name(view.src), element_name(view.dst)
         modes = calls.casts.get(pair, ())
         if view.round_mode not in modes:
             rule = f"in mode {', '.join(modes)} only, not {view.round_mode}" if modes else "not at all"
             yield f"on {target.name} casts {pair[0]} to {pair[1]} {rule}"
     elif name in _COMPARISONS:
-        element = _element(view.src0)
+        element = element_name(view.src0)
         modes = calls.comparisons.get(element, ())
         if view.mode not in modes:
             rule = f"in mode {', '.join(modes)} only, not {view.mode}" if modes else "not at all"
             yield f"on {target.name} compares {element} {rule}"
     elif name in ANY and name not in calls:
         yield f"does not exist on {target.name}"
-    elif name in ANY and _element(view.dst) not in calls.elements[name]:
-        yield f"on {target.name} takes elements {' or '.join(calls.elements[name])}, got {_element(view.dst)}"
-
-
-def _element(buffer: ir.Value) -> str:
-    return element_name(buffer)
+    elif name in ANY and element_name(view.dst) not in calls.elements[name]:
+        yield f"on {target.name} takes elements {' or '.join(calls.elements[name])}, got {element_name(view.dst)}"
 
 
 # -- copies between global memory and the unified buffer --------------------------------------------------------------
@@ -209,48 +238,3 @@ def _halves(access: Access) -> range:
 def _range(access: Access, half: int) -> tuple[int, int]:
     base = access.address + (access.turn.bytes * half if access.turn else 0)
     return base + access.start, base + access.end
-
-
-# -- flags ------------------------------------------------------------------------------------------------------------
-
-
-class _Flags:
-    """A walk that knows which flags are set."""
-
-    def __init__(self, broken):
-        self.broken = broken
-        self.set: dict[_Flag, ir.Operation] = {}
-
-    def walk(self, block: ir.Block) -> None:
-        for view in block.operations:
-            op = view.operation
-            if op.name in ("ascendc.set_flag", "ascendc.wait_flag"):
-                self.flag(op)
-            elif len(op.regions):
-                self.control(op)
-
-    def flag(self, op: ir.Operation) -> None:
-        flag = op.opview.event, op.opview.event_id
-        if op.name == "ascendc.wait_flag":
-            if self.set.pop(flag, None) is None:
-                self.broken(op, f"waits for {flag[0]} {flag[1]}, which is not set here")
-        elif flag in self.set:
-            self.broken(op, f"sets {flag[0]} {flag[1]} again before anything has waited for it")
-        else:
-            self.set[flag] = op
-
-    def control(self, op: ir.Operation) -> None:
-        """Each branch, and each iteration of a loop, must leave the flags as it found them: another path skips it."""
-        before = dict(self.set)
-        for region in op.regions:
-            for block in region.blocks:
-                self.set = dict(before)
-                self.walk(block)
-                for event, event_id in sorted(self.set.keys() ^ before.keys()):
-                    path = "an iteration" if op.name in _LOOPS else "a branch"
-                    self.broken(op, f"leaves {event} {event_id} other than it was: {path} must set and wait in pairs")
-        self.set = before
-
-    def end(self, kernel: ir.Operation) -> None:
-        for (event, event_id), op in self.set.items():
-            self.broken(op, f"sets {event} {event_id}, for which nothing waits")
