@@ -33,23 +33,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import func
 
-from .accesses import VIEW, root_of
+from .accesses import VIEW
 from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END, name_of, named
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
 from .stretches import (
-    BUFFER, CONSTANT, MARKS, Node, Stretch, add_barriers, all_ops, describe, lines_of, parts_of, shape_of, shapes_of,
-    with_prologue, without_views,
+    BUFFER, CALL, CONSTANT, Call, Node, Value, add_barriers, all_nodes, label_of, lines_of, ops_of, parts_of, shape_of,
+    shapes_of, with_prologue, without_views,
 )  # fmt: skip
 
 MEMBER, STAGE_OF, RESULTS = "ascend.member", "ascend.stage_of", "ascend.results"
-_CALL = "func.call"
 _TELLING = ("name_hint", "offset", "value")  # attributes of buffers and constants that are one
 _ALIKE = 6  # lines of what is worth a function where there are two
 
@@ -64,7 +62,7 @@ class OutlineStages:
         kernels = [op.operation for op in module.regions[0].blocks[0].operations if KERNEL in op.operation.attributes]
         for kernel in kernels:
             _hoist_workspaces(kernel)
-            root = Node(kernel)
+            root = Node(kernel, None, {})
             if root.size < self.kernel:
                 continue
             outliner = _Outliner(root, self.stage)
@@ -77,21 +75,22 @@ class OutlineStages:
                 )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Function:
-    op: ir.Operation
-    size: int
+    """What calls that are alike have in common; `body` is the first of them, whose ops the function gets."""
+
+    body: Call
     stage: str  # what it is called, but for a number
-    roots: dict[int, ir.Value] = field(default_factory=dict)  # what an argument is, that is one value at all calls
-    calls: list[ir.Operation] = field(default_factory=list)
+    about: str
+    size: int
+    calls: list[Call] = field(default_factory=list)
+    agreed: list[Value | None] = field(default_factory=list)  # for each operand of a call, what it is at all of them
+    kept: dict[int, int] = field(default_factory=dict)  # of the operands, those that stay, with their new numbers
+    op: ir.Operation | None = None
 
-    @property
-    def name(self) -> str:
-        return self.op.attributes["sym_name"].value
-
-    @property
-    def block(self) -> ir.Block:
-        return self.op.regions[0].blocks[0]
+    def has_ops_of(self, call: Call) -> bool:
+        """Whether the ops of a call have become its own."""
+        return self.op is not None and self.body is call
 
 
 class _Outliner:
@@ -108,12 +107,12 @@ class _Outliner:
     def run(self) -> None:
         self.survey(self.root)
         self.block(self.root.blocks[0])
-        for function in reversed(self.functions):
+        for function in list(self.functions):
             if len(function.calls) == 1 and function.size < self.least:
                 self.undo(function)
-        self.name_functions()
         for function in reversed(self.functions):  # callers before what they call
             self.settle(function)
+        self.write()
 
     def survey(self, node: Node) -> None:
         """Counts stages, branches and parts by their shapes."""
@@ -137,17 +136,17 @@ class _Outliner:
                 node.measure()
         for name, part in list(parts_of(nodes)):
             if self.alike[shape_of((name, part))] > 1:
-                self.outline(nodes, part, name, part[-1].op.attributes[PART_END].value)
-        stages = [node for node in nodes if node.blocks and COMMENT in node.op.attributes]
+                self.outline(nodes, part, name, part[-1].attributes[PART_END].value)
+        stages = [node for node in nodes if node.blocks and COMMENT in node.attributes]
         if nodes is not self.root.blocks[0] or len(stages) > 1:  # one loop is what a kernel is
             for node in stages:
                 self.stage(nodes, node)
         self.stretches(nodes)
 
     def stage(self, nodes: list[Node], node: Node) -> None:
-        op, size = node.op, node.size
-        about = op.attributes[COMMENT].value
-        names = op.attributes[STAGE].value.split(",") if STAGE in op.attributes else [_called(about)]
+        attributes, size = node.attributes, node.size
+        about = attributes[COMMENT].value
+        names = attributes[STAGE].value.split(",") if STAGE in attributes else [_called(about)]
         names = [*names, f"{names[0]}Otherwise"][:2]
         is_alone = self.alike[node.shape] < 2
         if not is_alone and size >= _ALIKE or node.name != "scf.if" and size >= self.least:
@@ -163,14 +162,14 @@ class _Outliner:
         """Outlines stages that are no single op."""
         found: list[Node] | None = None
         for node in list(nodes):
-            if STAGE in node.op.attributes:
+            if STAGE in node.attributes:
                 found = []
             if found is None:
                 continue
             found.append(node)
-            if STAGE_END in node.op.attributes:
+            if STAGE_END in node.attributes:
                 if len(found) > 1 and lines_of(found) >= self.least:
-                    attributes = found[0].op.attributes
+                    attributes = found[0].attributes
                     self.outline(nodes, found, attributes[STAGE].value.split(",")[0], attributes[COMMENT].value)
                 found = None
 
@@ -179,210 +178,228 @@ class _Outliner:
     def outline(self, nodes: list[Node], chosen: list[Node], name: str, about: str, is_alone: bool = False) -> None:
         """Puts a call in the place of some ops of a block, to a function that is like them; `is_alone` where it is known
         that no others are."""
-        if PART_END in chosen[-1].op.attributes:
-            chosen = without_views(chosen)
-        ops = [node.op for node in chosen]
-        stretch = Stretch(ops)
-        describe(stretch, is_alone)
-        names = [label_of(value) or "result" for value in stretch.results]
-        location = named(None, ops[0].location)
-        function = self.known.get(stretch.key)
-        is_new = function is None
-        if is_new:
-            function = self.known[stretch.key] = self.function(stretch, name, about, names, location, lines_of(chosen))
+        if PART_END in chosen[-1].attributes:
+            chosen = without_views(nodes, chosen)
+        call = Call(chosen, is_alone)
+        function = self.known.get(call.key) if call.key else None
+        if function is None:
+            function = _Function(call, name, about, lines_of(chosen))
             self.functions.append(function)
-        symbol = function.name
-        types = [result.type for result in stretch.results]
-        with ir.InsertionPoint(ops[-1]):
-            label = ",".join(names) or None
-            call = func.CallOp(types, symbol, stretch.given, loc=named(label, location)).operation
-        for name, op in ((COMMENT, ops[0]), (STAGE, ops[0]), (STAGE_END, ops[-1]), (PART_END, ops[-1])):
-            if PART_END in ops[-1].attributes and name in op.attributes:
-                call.attributes[name] = op.attributes[name]
-        if not is_new and PART_END not in ops[-1].attributes and about != function.op.attributes[COMMENT].value:
-            call.attributes[COMMENT] = ir.StringAttr.get(about)
+            if call.key:
+                self.known[call.key] = function
+        else:
+            add_barriers(function.body.nodes, chosen)
+            self.forget(chosen)
+            if PART_END not in call.attributes and about != function.about:
+                call.attributes[COMMENT] = ir.StringAttr.get(about)
+        call.function = function
         function.calls.append(call)
-        nodes[nodes.index(chosen[-1])] = Node(call)
+        nodes[nodes.index(chosen[-1])] = call
         for node in chosen[:-1]:
             nodes.remove(node)
-        for outside, new in zip(stretch.results.values(), call.results):
-            for use in outside:
-                use.owner.operands[use.operand_number] = new
-        if is_new:
-            self.fill(function, stretch)
-        else:
-            own = [view.operation for view in function.block.operations][2 * len(stretch.views) + len(stretch.copied) :]
-            add_barriers(list(all_ops(own)), list(all_ops(ops)))
-            self.forget(ops)
-            for op in reversed(ops):
-                op.erase()
 
-    def name_functions(self) -> None:
-        """Functions of one name are numbered."""
-        numbers: Counter[str] = Counter()
-        for function in self.functions:
-            numbers[function.stage] += 1
-            number = numbers[function.stage]
-            symbol = f"{self.name}.{function.stage}{number if number > 1 else ''}"
-            function.op.attributes["sym_name"] = ir.StringAttr.get(symbol)
-            for call in function.calls:
-                call.attributes["callee"] = ir.FlatSymbolRefAttr.get(symbol)
-
-    def forget(self, ops: list[ir.Operation]) -> None:
-        """Strikes off the calls in ops that are about to be erased."""
-        gone = [op for op in all_ops(ops) if op.name == _CALL]
-        names = {op.attributes["callee"].value for op in gone}
-        for function in self.functions if names else ():
-            if function.name in names:
-                function.calls = [call for call in function.calls if not any(call == op for op in gone)]
-
-    def function(
-        self, stretch: Stretch, name: str, about: str, names: list[str], location: ir.Location, size: int
-    ) -> _Function:
-        types = [value.type for value in stretch.given], [value.type for value in stretch.results]
-        with ir.InsertionPoint.after(self.functions[-1].op if self.functions else self.kernel):
-            op = func.FuncOp(f"{self.name}.{len(self.known)}", types, visibility="private", loc=location).operation
-        op.attributes[COMMENT] = ir.StringAttr.get(about)
-        op.attributes[STAGE_OF] = ir.FlatSymbolRefAttr.get(self.name)
-        op.attributes[RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
-        op.regions[0].blocks.append(*types[0], arg_locs=list(map(_location, stretch.given)))
-        return _Function(op, size, name)
-
-    def fill(self, function: _Function, stretch: Stretch) -> None:
-        block = function.block
-        for op in stretch.ops:
-            block.append(op)
-        arguments = dict(zip(stretch.given, block.arguments))
-        for op, place, number in stretch.places:
-            op.operands[place] = block.arguments[number]
-        with ir.InsertionPoint.at_block_begin(block):
-            for value in stretch.copied:
-                arguments[value] = value.owner.clone().results[0]
-            for view in stretch.views:
-                offset = view.owner.operands[1].owner.clone()
-                arguments[view] = view.owner.clone().results[0]
-                arguments[view].owner.operands[0] = arguments[view.owner.operands[0]]
-                arguments[view].owner.operands[1] = offset.results[0]
-        for op, place, value in stretch.uses:
-            op.operands[place] = arguments[value]
-        for name in (COMMENT, STAGE, PART):
-            for op in stretch.ops:
-                if name in op.attributes and (
-                    name != COMMENT or op.attributes[COMMENT] == function.op.attributes[COMMENT]
-                ):
-                    del op.attributes[name]
-        with ir.InsertionPoint(block):
-            func.ReturnOp(list(stretch.results), loc=function.op.location)
+    def forget(self, nodes: list[Node]) -> None:
+        """Strikes off the calls in ops that a function has already."""
+        for call in _calls(nodes):
+            call.function.calls.remove(call)
 
     def undo(self, function: _Function) -> None:
-        """Puts ops back that have turned out to be unlike any others."""
+        """Leaves ops where they are that have turned out to be unlike any others."""
         (call,) = function.calls
         self.functions.remove(function)
-        for argument, operand in zip(function.block.arguments, call.operands):
-            argument.replace_all_uses_with(operand)
-        *ops, end = [view.operation for view in function.block.operations]
-        for result, value in zip(call.results, end.operands):
-            result.replace_all_uses_with(value)
-        for op in ops:
-            op.move_before(call)
-        about = function.op.attributes[COMMENT]
-        if PART_END not in ops[-1].attributes:
-            next(op for op in ops if len(op.regions)).attributes[COMMENT] = about
-        call.erase()
-        function.op.erase()
+        if call is not function.body:
+            add_barriers(call.nodes, function.body.nodes)
+            for ours, theirs in zip(_calls(call.nodes), _calls(function.body.nodes)):
+                ours.function.calls[ours.function.calls.index(theirs)] = ours
+        around = call.around
+        blocks = [around.nodes] if around.name == CALL else around.blocks
+        nodes = next(nodes for nodes in blocks if call in nodes)
+        place = nodes.index(call)
+        nodes[place : place + 1] = call.nodes
+        for node in call.nodes:
+            node.around = around
+            for result in node.results:
+                if result.owner is call:
+                    result.owner = node
+        while around is not self.root and around.name != CALL:
+            around = around.around
+        if around is not self.root:
+            around.take_over(call)
 
     # -- arguments ----------------------------------------------------------------------------------------------
 
     def settle(self, function: _Function) -> None:
-        """Takes arguments away that are the same in all calls."""
-        block = function.block
-        start = block.operations[0]
-        dropped, roots = [], []
-        copies: dict[tuple, ir.Value] = {}  # of constants, each once
-        for number, argument in enumerate(block.arguments):
-            given = [call.operands[number] for call in function.calls]
-            if not any(True for _ in argument.uses):
-                dropped.append(number)
-            elif same := _same(given):
-                key = same.attributes.get("value"), label_of(same.results[0])
-                copy = copies.get(key) if same.name == CONSTANT else None
-                if copy is None:
-                    with ir.InsertionPoint(start):
-                        copy = copies[key] = same.clone().results[0]
-                argument.replace_all_uses_with(copy)
-                dropped.append(number)
-            else:
-                roots.append(self.member(given))
-        if dropped:
-            self.without(function, dropped)
-        function.roots = {number: root for number, root in enumerate(roots) if root is not None}
-        attributes = [ir.DictAttr.get({} if root is None else {MEMBER: ir.UnitAttr.get()}) for root in roots]
-        function.op.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+        """Finds the arguments that are the same in all calls."""
+        for number in range(len(function.body.operands)):
+            agreed = self.agreed([self.origin(call, number) for call in function.calls])
+            function.agreed.append(agreed)
+            if agreed is None or not agreed.is_of(BUFFER, CONSTANT):
+                function.kept[number] = len(function.kept)
 
-    def member(self, given: Sequence[ir.Value]) -> ir.Value | None:
-        """The one value that all of these are, which the kernel has at its top or in its loop over rows; marks it
-        there."""
-        root, *others = [self.root_of_argument(value) for value in given]
-        if root is None or any(other is None or other != root for other in others):
-            return None
-        owner = root.owner
-        if isinstance(owner, ir.Block):
-            return root
-        around = owner.operation.parent
-        if around != self.kernel and (
-            around.parent is None or around.parent.operation != self.kernel or around.name != "scf.for"
-        ):
-            return None
-        if len(owner.results) > 1 or len(owner.regions) or owner.name in (_CALL, VIEW):
-            return None
-        owner.attributes[MEMBER] = ir.UnitAttr.get()
-        return root
+    def origin(self, node: Node, place: int) -> Value | None:
+        """What an operand is, wherever its function gets it from; None where that differs."""
+        value, around = node.operands[place], node.around
+        while around is not None and around.name != CALL:
+            around = around.around
+        source = around.sources.get((node, place)) if around is not None else None
+        if isinstance(source, int):
+            return around.function.agreed[source]
+        return value if value.owner is not None or value in self.root.arguments else None
 
-    def root_of_argument(self, value: ir.Value) -> ir.Value | None:
-        """A value, or what it is where it is an argument of a function; None where that differs."""
-        if not isinstance(value.owner, ir.Block):
+    def agreed(self, given: list[Value | None]) -> Value | None:
+        """The buffer or the constant that all of these are, or the one value that the kernel has at its top or in its
+        loop over rows, which is marked there."""
+        value, *others = given
+        if value is None or None in others:
+            return None
+        if value.is_of(BUFFER, CONSTANT):
+            return value if all(other is value or _is_equal(other, value) for other in others) else None
+        if any(other is not value for other in others):
+            return None
+        owner = value.owner
+        if owner is None:
             return value
-        around = value.owner.owner.operation
-        if around == self.kernel:
-            return value
-        if around.name != "func.func":
+        around = owner.around
+        if around is not self.root and (around.name != "scf.for" or around.around is not self.root):
             return None
-        function = next(each for each in self.functions if each.op == around)
-        return function.roots.get(value.arg_number)
+        if len(owner.results) > 1 or owner.blocks or owner.name in (CALL, VIEW):
+            return None
+        owner.op.attributes[MEMBER] = ir.UnitAttr.get()
+        return value
 
-    def without(self, function: _Function, dropped: list[int]) -> None:
-        block = function.block
-        for number in reversed(dropped):
-            block.erase_argument(number)
-        results = [result.type for result in (function.calls[0].results)]
-        type_ = ir.FunctionType.get([argument.type for argument in block.arguments], results)
-        function.op.attributes["function_type"] = ir.TypeAttr.get(type_)
-        for i, call in enumerate(function.calls):
-            operands = [operand for number, operand in enumerate(call.operands) if number not in dropped]
-            with ir.InsertionPoint(call):
-                new = func.CallOp(results, function.name, operands, loc=call.location).operation
-            for name in {COMMENT, *MARKS} & set(call.attributes):
-                new.attributes[name] = call.attributes[name]
-            for old, result in zip(call.results, new.results):
-                old.replace_all_uses_with(result)
-            call.erase()
-            function.calls[i] = new
+    # -- the IR -------------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Moves what the functions have into them, inner ones first, and puts calls in its place."""
+        numbers: Counter[str] = Counter()
+        before = self.kernel
+        for function in self.functions:
+            numbers[function.stage] += 1
+            number = numbers[function.stage]
+            symbol = f"{self.name}.{function.stage}{number if number > 1 else ''}"
+            with ir.InsertionPoint.after(before):
+                before = function.op = self.function(function, symbol)
+            self.fill(function)
+        self.sweep()
+
+    def function(self, function: _Function, symbol: str) -> ir.Operation:
+        body = function.body
+        given = [body.operands[number] for number in function.kept]
+        types = [value.handle.type for value in given], [value.handle.type for value in body.results]
+        op = func.FuncOp(symbol, types, visibility="private", loc=body.location).operation
+        op.attributes[COMMENT] = ir.StringAttr.get(function.about)
+        op.attributes[STAGE_OF] = ir.FlatSymbolRefAttr.get(self.name)
+        op.attributes[RESULTS] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in body.names])
+        members = [{} if function.agreed[number] is None else {MEMBER: ir.UnitAttr.get()} for number in function.kept]
+        op.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in members])
+        op.regions[0].blocks.append(*types[0], arg_locs=list(map(_location, given)))
+        return op
+
+    def fill(self, function: _Function) -> None:
+        """Writes the calls of a function, and gives it the ops of one of them."""
+        body, block = function.body, function.op.regions[0].blocks[0]
+        results = [value.handle for value in body.results]
+        ops = list(ops_of(body.nodes))
+        for call in function.calls:
+            self.write_call(call, ops if call is body else list(ops_of(call.nodes)))
+        for op in ops:
+            block.append(op)
+            for name in (COMMENT, STAGE, PART):
+                if name in op.attributes and (name != COMMENT or op.attributes[COMMENT].value == function.about):
+                    del op.attributes[name]
+        for node, place, result in body.inside:
+            _put(node, place, results[body.results.index(result)])
+        own = _Own(function, ir.InsertionPoint(ops[0]))
+        for (node, place), source in body.sources.items():
+            if node.name != CALL or place in node.function.kept:
+                _put(node, place, own.of(source))
+        with ir.InsertionPoint(block):
+            func.ReturnOp(results, loc=body.location)
+
+    def write_call(self, call: Call, ops: list[ir.Operation]) -> None:
+        function = call.function
+        types = [value.handle.type for value in call.results]
+        given = [call.operands[number].handle for number in function.kept]
+        location = named(",".join(call.names) or None, call.location)
+        with ir.InsertionPoint(ops[-1]):
+            call.op = func.CallOp(types, function.op.attributes["sym_name"].value, given, loc=location).operation
+        if COMMENT in call.attributes:
+            call.op.attributes[COMMENT] = call.attributes[COMMENT]
+        for value, result in zip(call.results, call.op.results):
+            value.handle.replace_all_uses_with(result)
+            value.handle = result
+        for op in reversed(ops) if call is not function.body else ():
+            op.erase()
+
+    def sweep(self) -> None:
+        """Erases buffers, parts of them and constants that only the functions use, which have their own. A constant with
+        a name is one of the file's."""
+        views = (view.owner for function in self.functions for call in function.calls for view in call.views)
+        for node in [*views, *self.root.blocks[0]]:
+            _erase_unused(node)
 
 
-def _same(given: Sequence[ir.Value]) -> ir.Operation | None:
-    """The op that makes a buffer or a constant, if that is what all of these are."""
-    owner = given[0].owner
-    if isinstance(owner, ir.Block) or owner.name not in (BUFFER, CONSTANT):
-        return None
-    if any(value != given[0] and not _is_equal(value.owner, owner) for value in given[1:]):
-        return None
-    return owner.operation
+class _Own:
+    """The buffers and constants that a function has itself, which it gets as they are asked for."""
+
+    def __init__(self, function: _Function, start: ir.InsertionPoint):
+        self.function, self.start = function, start
+        arguments = function.op.regions[0].blocks[0].arguments
+        self.values: dict[int | Value, ir.Value] = dict(zip(function.kept, arguments))
+        self.constants: dict[tuple, ir.Value] = {}
+
+    def of(self, source: int | Value) -> ir.Value:
+        """What a source of its body is in the function."""
+        found = self.values.get(source)
+        if found is None:
+            found = self.values[source] = self.make(source)
+        return found
+
+    def make(self, source: int | Value) -> ir.Value:
+        views = self.function.body.views
+        if isinstance(source, int):
+            return self.copy(self.function.agreed[source])
+        if source not in views:
+            return self.copy(source)
+        buffer, offset = self.of(views[source]), self.copy(source.owner.operands[1])
+        view = self.copy(source)
+        view.owner.operands[0], view.owner.operands[1] = buffer, offset
+        return view
+
+    def copy(self, value: Value) -> ir.Value:
+        key = (value.constant, name_of(value.handle))
+        if value.constant is not None and key in self.constants:
+            return self.constants[key]
+        with self.start:
+            self.constants[key] = copy = value.owner.op.clone().results[0]
+        return copy
 
 
-def _is_equal(one: ir.Operation | ir.Block, other: ir.Operation) -> bool:
-    if isinstance(one, ir.Block) or one.name != other.name or one.results[0].type != other.results[0].type:
+def _put(node: Node, place: int, value: ir.Value) -> None:
+    """Makes a value an operand in the IR."""
+    node.op.operands[node.function.kept[place] if node.name == CALL else place] = value
+
+
+def _erase_unused(node: Node) -> None:
+    if node.op is None or node.name not in (VIEW, BUFFER, CONSTANT) or any(True for _ in node.op.results[0].uses):
+        return
+    if node.name == CONSTANT and name_of(node.op.results[0]) is not None:
+        return
+    node.op.erase()
+    node.op = None
+    for operand in node.operands:
+        if operand.owner is not None:
+            _erase_unused(operand.owner)
+
+
+def _calls(nodes: list[Node]) -> list[Call]:
+    return [node for node in all_nodes(nodes) if node.name == CALL]
+
+
+def _is_equal(one: Value, other: Value) -> bool:
+    if one.owner is None or one.owner.name != other.owner.name or one.handle.type != other.handle.type:
         return False
-    return all(one.attributes.get(name) == other.attributes.get(name) for name in _TELLING)
+    return all(one.owner.attributes.get(name) == other.owner.attributes.get(name) for name in _TELLING)
 
 
 def _hoist_workspaces(kernel: ir.Operation) -> None:
@@ -407,25 +424,13 @@ def _called(about: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in re.findall(r"[a-z]+", about.lower().partition(".")[0])[:6])
 
 
-def label_of(value: ir.Value) -> str | None:
-    """The name of a value. The results of a branch or of a call have theirs in one, those of a loop are what it
-    carries."""
-    name, owner = name_of(value), value.owner
-    if isinstance(owner, ir.Block) or len(owner.results) == 1 and owner.name not in ("scf.for", "scf.while"):
-        return name
-    number = next(i for i, result in enumerate(owner.results) if result == value)
-    if owner.name in ("scf.for", "scf.while"):
-        return name_of(owner.regions[0].blocks[0].arguments[number + (owner.name == "scf.for")])
-    return name.split(",")[number] if name and name.count(",") == len(owner.results) - 1 else None
-
-
-def _location(value: ir.Value) -> ir.Location:
-    value = root_of(value)
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return value.location
-    if owner.name == CONSTANT:
-        return owner.location
-    return named(
-        owner.attributes["name_hint"].value if "name_hint" in owner.attributes else label_of(value), owner.location
-    )
+def _location(value: Value) -> ir.Location:
+    while value.is_of(VIEW):
+        value = value.owner.operands[0]
+    if value.owner is None:
+        return value.handle.location
+    location = value.handle.owner.location
+    if value.is_of(CONSTANT):
+        return location
+    hint = value.owner.attributes.get("name_hint")
+    return named(hint.value if hint is not None else value.label or label_of(value.handle), location)

@@ -1,43 +1,85 @@
-"""Stretches of a kernel's ops that can be functions (`outline-stages`): where they begin and end, which are alike."""
+"""Stretches of a kernel's ops that can be functions (`outline-stages`): where they begin and end, which are alike.
+
+The kernel is read once, into nodes and values. On these, stretches are put together as calls, inner ones first; the IR
+changes when it is known which of them stay and what they are given.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from mlir import ir
 
-from jascend.dialect.ascendc import constant_index
-
 from .accesses import VIEW
-from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END
+from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END, name_of, named
 
 MARKS = (STAGE, STAGE_END, PART, PART_END)
-BUFFER, CONSTANT = "ascendc.local_tensor", "arith.constant"
+BUFFER, CONSTANT, CALL = "ascendc.local_tensor", "arith.constant", "func.call"
 _SILENT = (BUFFER, CONSTANT, VIEW, "scf.yield", "scf.condition")
 _BARRIER = "ascendc.pipe_barrier"
 _SET, _WAIT = "ascendc.set_flag", "ascendc.wait_flag"
 _PROLOGUE = (_SET, _WAIT, "ascendc.copy_in", "ascendc.copy_in_rows", _BARRIER, VIEW)
 
 
+class Value:
+    """A value of the kernel; `owner` is None for an argument of a block, `label` the name of a call's result."""
+
+    __slots__ = ("handle", "owner", "users", "label")
+
+    def __init__(self, handle: ir.Value, owner: Node | None):
+        self.handle, self.owner, self.label = handle, owner, None
+        self.users: set[Node] = set()
+
+    def is_of(self, *names: str) -> bool:
+        return self.owner is not None and self.owner.name in names
+
+    @property
+    def constant(self) -> ir.Attribute | None:
+        """What it is, if that is known."""
+        return self.owner.attributes["value"] if self.is_of(CONSTANT) else None
+
+
 class Node:
     """An op, with what is in its blocks; `size` is how many lines of text it takes, `shape` what it has in common with
-    ops like it. The IR's own handles do not serve as keys: their hash is of what an op holds, which outlining
-    changes."""
+    ops like it."""
 
-    __slots__ = ("op", "name", "blocks", "size", "shape")
+    __slots__ = ("op", "name", "around", "attributes", "operands", "results", "blocks", "arguments", "size", "shape")
 
-    def __init__(self, op: ir.Operation):
-        self.op, self.name, self.blocks = op, op.name, []
+    def __init__(self, op: ir.Operation, around: Node | None, values: dict[ir.Value, Value]):
+        self.op, self.name, self.around = op, op.name, around
+        self.attributes: dict[str, ir.Attribute] = dict(op.attributes.items())
+        self.operands: list[Value] = [values[operand] for operand in op.operands]
+        for operand in self.operands:
+            operand.users.add(self)
+        self.blocks: list[list[Node]] = []
+        self.arguments: list[Value] = []  # of all blocks
         if len(op.regions):
-            blocks = (block for region in op.regions for block in region.blocks)
-            self.blocks = [[Node(view.operation) for view in block.operations] for block in blocks]
+            for block in (block for region in op.regions for block in region.blocks):
+                for argument in block.arguments:
+                    values[argument] = Value(argument, None)
+                    self.arguments.append(values[argument])
+                self.blocks.append([Node(view.operation, self, values) for view in block.operations])
+        self.results: list[Value] = []
+        for result in op.results:
+            values[result] = Value(result, self)
+            self.results.append(values[result])
         self.measure()
         self.shape = hash((self.name, *map(shapes_of, self.blocks)))
 
     def measure(self) -> None:
         self.size = (self.name not in _SILENT) + len(self.blocks) + sum(map(lines_of, self.blocks))
+
+    @property
+    def location(self) -> ir.Location:
+        return named(None, self.op.location)
+
+    def beside(self, other: Node) -> Node:
+        """The node in the block of `other` that this one is in, or is."""
+        node = self
+        while node.around is not other.around:
+            node = node.around
+        return node
 
 
 def shapes_of(nodes: list[Node]) -> tuple[int, ...]:
@@ -52,11 +94,11 @@ def parts_of(nodes: list[Node]) -> Iterator[tuple[str, list[Node]]]:
     """The parts among the ops of a block, with their names."""
     found = None
     for node in nodes:
-        if PART in node.op.attributes:
-            found = node.op.attributes[PART].value, []
+        if PART in node.attributes:
+            found = node.attributes[PART].value, []
         if found is not None:
             found[1].append(node)
-            if PART_END in node.op.attributes:
+            if PART_END in node.attributes:
                 yield found
                 found = None
 
@@ -65,52 +107,218 @@ def shape_of(part: tuple[str, list[Node]]) -> int:
     return hash((part[0], shapes_of(part[1])))
 
 
-@dataclass
-class Stretch:
-    """Ops in a row, of one block: what they read from around them, and which of their values are read there."""
+class Call(Node):
+    """Ops in a row, of one block, as the call that may come in their place. Its operands are what it is given, its
+    results those of their values that are read around it.
 
-    ops: list[ir.Operation]
-    given: list[ir.Value] = field(default_factory=list)
-    places: list[tuple[ir.Operation, int, int]] = field(default_factory=list)  # op, operand, which of what it is given
-    uses: list[tuple[ir.Operation, int, ir.Value]] = field(default_factory=list)  # of all other values from around it
-    copied: list[ir.Value] = field(default_factory=list)  # buffers and constants from around it that it has itself
-    views: list[ir.Value] = field(default_factory=list)
-    results: dict[ir.Value, list[ir.OpOperand]] = field(default_factory=dict)  # with their uses outside
-    key: tuple = ()
+    What the ops use from around them is in `sources`, by op and operand: the number of an operand of the call, or a value
+    that the function has itself: a buffer or a constant (`copied`), or a part of a buffer (`views`, with what the whole
+    is). Every use of a constant is given on its own: stretches may differ in constants. One that is known to be alone,
+    unlike any others, has its buffers and constants itself. Of a buffer that it sees in several parts, which constants
+    tell, it is given the whole."""
+
+    __slots__ = ("nodes", "function", "sources", "copied", "views", "inside", "key", "names", "place")
+
+    def __init__(self, nodes: list[Node], is_alone: bool):
+        self.op, self.name, self.around = None, CALL, nodes[0].around
+        self.nodes, self.place, self.function = nodes, nodes[0].location, None
+        self.blocks, self.arguments, self.size, self.shape = [], [], 1, 0
+        self.operands, self.results = [], []
+        self.sources: dict[tuple[Node, int], int | Value] = {}
+        self.copied: list[Value] = []
+        self.views: dict[Value, int | Value] = {}
+        self.inside: list[tuple[Node, int, Value]] = []  # where its ops use its results
+        self.attributes = {}
+        if PART_END in nodes[-1].attributes:
+            self.attributes = {name: nodes[-1].attributes[name] for name in (STAGE_END, PART_END) if name in nodes[-1].attributes}
+            self.attributes |= {name: nodes[0].attributes[name] for name in (COMMENT, STAGE) if name in nodes[0].attributes}
+        self.key = self._describe(is_alone)
+        for node in nodes:
+            node.around = self
+        for result, name in zip(self.results, self.names):
+            result.owner, result.label = self, name
+
+    @property
+    def location(self) -> ir.Location:
+        return self.place
+
+    def _describe(self, is_alone: bool) -> tuple | None:
+        """Fills in what it is given and its results; its key, which is equal for calls that are alike."""
+        numbers: dict[Value, int] = {}
+        taken: dict[Value, int | Value] = {}  # of what is from around
+        constants: set[Value] = set()  # of its own
+        following = itertools.count()
+        key: list = []
+        is_part = PART_END in self.nodes[-1].attributes
+        parts: dict[Value, set[Value]] = {}
+        for node in self.nodes if is_part else ():
+            for operand in node.operands:
+                whole = whole_of(operand)
+                if whole is not None:
+                    parts.setdefault(whole, set()).add(operand)
+
+        def take(value: Value) -> None:
+            """Sees a value from around for the first time."""
+            whole = whole_of(value)
+            if is_alone and value.is_of(BUFFER, CONSTANT):
+                self.copied.append(value)
+                taken[value] = value
+            elif whole is not None and (not is_part or len(parts[whole]) > 1):
+                if whole not in numbers:
+                    take(whole)
+                self.views[value] = taken[whole]
+                taken[value] = value
+                key.append((numbers[whole], value.owner.operands[1].constant, value.handle.type))
+            else:
+                taken[value] = self.give(value)
+                key.append(value.handle.type)
+            numbers[value] = next(following)
+
+        def use(node: Node) -> tuple:
+            """The operands of a node."""
+            used = []
+            for place, value in enumerate(node.operands):
+                if value not in numbers:
+                    if value in constants:
+                        numbers[value] = next(following)
+                        key.append(value.constant)
+                    elif not is_alone and value.is_of(CONSTANT):
+                        self.sources[node, place] = self.give(value)
+                        key.append(value.handle.type)
+                        used.append(next(following))
+                        continue
+                    else:
+                        take(value)
+                used.append(numbers[value])
+                if value in taken:
+                    self.sources[node, place] = taken[value]
+                    value.users.discard(node)
+            return tuple(used)
+
+        def visit(node: Node, top: bool) -> None:
+            if node.name == _BARRIER:
+                return
+            if node.name == CONSTANT:
+                constants.add(node.results[0])
+                return
+            used = use(node)
+            if not is_alone:
+                key.extend((node.name, used))
+                for name, attribute in node.attributes.items():
+                    if name not in MARKS and not (top and name == COMMENT):
+                        key.append((name, attribute))
+                if node.name == CALL:
+                    key.append(node.function)
+            for argument in node.arguments:
+                numbers[argument] = next(following)
+            for block in node.blocks:
+                key.append("{")
+                for inner in block:
+                    visit(inner, False)
+                key.append("}")
+            for result in node.results:
+                numbers[result] = next(following)
+                if not is_alone:
+                    key.append(result.handle.type)
+
+        for node in self.nodes:
+            visit(node, True)
+        for value in self.operands:
+            value.users.add(self)
+        self._find_results()
+        return None if is_alone else (*key, *(numbers[result] for result in self.results))
+
+    def give(self, value: Value) -> int:
+        self.operands.append(value)
+        return len(self.operands) - 1
+
+    def take_over(self, call: Call) -> None:
+        """Has the ops of a call in its place."""
+        given = {place: source for (node, place), source in self.sources.items() if node is call}
+
+        def taken(source: int | Value) -> int | Value | None:
+            """What of a source of the call comes from around this one as well."""
+            if isinstance(source, int):
+                return given.get(source)
+            if source not in call.views:
+                self.copied.append(source)
+                return source
+            whole = taken(call.views[source])
+            if whole is None:
+                return None
+            self.views.setdefault(source, whole)
+            return source
+
+        sources = {at: taken(source) for at, source in call.sources.items()}
+        theirs = {at: source for at, source in sources.items() if source is not None}
+        place = [*(node is call for node, _ in self.sources), True].index(True)
+        ours = [(at, source) for at, source in self.sources.items() if at[0] is not call]
+        self.sources = dict([*ours[:place], *theirs.items(), *ours[place:]])
+        for node, place, result in [use for use in self.inside if use[0] is call]:
+            self.inside += [(*at, result) for at, source in call.sources.items() if source == place]
+        self.inside = [use for use in (*self.inside, *call.inside) if use[0] is not call and use[2] in self.results]
+
+    def _find_results(self) -> None:
+        inside = set(self.nodes)
+        for result in (result for node in self.nodes if node.name != CONSTANT for result in node.results):
+            outside = {user for user in result.users if user not in inside and user.beside(self) not in inside}
+            if not outside:
+                continue
+            for user in result.users - outside:
+                self.inside += [(user, place, result) for place, value in enumerate(user.operands) if value is result]
+            result.users = outside
+            self.results.append(result)
+        self.names = [value.label or label_of(value.handle) or "result" for value in self.results]
+
+
+def whole_of(value: Value) -> Value | None:
+    """The buffer that a value is a part of, from a constant place on."""
+    if not value.is_of(VIEW) or value.owner.operands[1].constant is None:
+        return None
+    return value.owner.operands[0]
 
 
 def with_prologue(nodes: list[Node], node: Node) -> list[Node]:
     """A loop with what loads its first chunk, and with the flags that are set before it for its first turn and waited
     for after its last one. Scalars that only these read come along, others stay in front of them."""
     start = end = nodes.index(node)
-    waited = 0
     while nodes[end + 1].name == _WAIT:
-        end, waited = end + 1, waited + 1
+        end += 1
     stretch = nodes[start : end + 1]
+    inside = set(stretch)
     for before in reversed(nodes[:start]):
-        if before.name in _PROLOGUE or PART_END in before.op.attributes:
-            stretch.insert(0, before)
-        elif _is_scalar(before.op):
-            inside = {each.op for each in stretch}
-            users = (top_of(use.owner.operation, node.op) for result in before.op.results for use in result.uses)
-            if all(user in inside for user in users):
-                stretch.insert(0, before)
-        elif before.name != CONSTANT:
-            break
+        if before.name not in _PROLOGUE and PART_END not in before.attributes:
+            if before.name == CONSTANT:
+                continue
+            if not before.name.startswith("arith."):
+                break
+            if any(user.beside(node) not in inside for result in before.results for user in result.users):
+                continue
+        stretch.insert(0, before)
+        inside.add(before)
     return _balanced(stretch, node)
 
 
-def without_views(chosen: list[Node]) -> list[Node]:
+def without_views(nodes: list[Node], chosen: list[Node]) -> list[Node]:
     """Moves parts of buffers that are around the ops to before them: they are what these are given."""
-    moved = [node for node in chosen if node.name == VIEW and constant_index(node.op.operands[1]) is not None]
+    moved = [node for node in chosen if node.results and whole_of(node.results[0]) is not None]
     if not moved:
         return chosen
-    first = next(node.op for node in chosen if node not in moved and node.name != CONSTANT)
+    rest = [node for node in chosen if node not in moved]
+    first = next(node for node in rest if node.name != CONSTANT)
+    before = next(ops_of([first]))
     for node in moved:
-        with ir.InsertionPoint(first):
-            node.op.operands[1] = node.op.operands[1].owner.clone().results[0]
-        node.op.move_before(first)
-    return [node for node in chosen if node not in moved]
+        offset = node.operands[1]
+        if offset.owner in rest:  # it needs one of its own
+            offset.users.discard(node)
+            with ir.InsertionPoint(before):
+                node.operands[1] = Node(offset.owner.op.clone(), node.around, {}).results[0]
+            node.op.operands[1] = node.operands[1].handle
+            nodes.insert(nodes.index(first), node.operands[1].owner)
+        node.op.move_before(before)
+        nodes.remove(node)
+        nodes.insert(nodes.index(first), node)
+    return rest
 
 
 def _balanced(stretch: list[Node], node: Node) -> list[Node]:
@@ -120,7 +328,7 @@ def _balanced(stretch: list[Node], node: Node) -> list[Node]:
     for i, each in enumerate(stretch):
         if each.name not in (_SET, _WAIT):
             continue
-        flag = pending.setdefault((each.op.attributes["event"].value, each.op.attributes["event_id"].value), [])
+        flag = pending.setdefault((each.attributes["event"].value, each.attributes["event_id"].value), [])
         if each.name == _SET:
             flag.append(i)
         elif flag:
@@ -136,131 +344,48 @@ def _balanced(stretch: list[Node], node: Node) -> list[Node]:
     return stretch[start:end]
 
 
-def _is_scalar(op: ir.Operation) -> bool:
-    return op.name.startswith("arith.") and op.name != CONSTANT
-
-
-def describe(stretch: Stretch, is_alone: bool) -> None:
-    """Fills in what a stretch is given, its results, and its key. Every use of a constant from around it is given on
-    its own: stretches may differ in constants. One that is known to be alone, unlike any others, has its buffers and
-    constants itself. Of a buffer that it sees in several parts, which constants tell, it is given the whole."""
-    numbers: dict[ir.Value, int] = {}
-    following = itertools.count()
-    key: list = []
-    inside = set(stretch.ops)
-    first = stretch.ops[0]
-    parts: dict[ir.Value, list[ir.Value]] = {}
-    is_part = PART_END in stretch.ops[-1].attributes
-    constants: set[ir.Value] = set()
-    around: set[ir.Value] = set()
-
-    def use(op: ir.Operation, place: int, value: ir.Value) -> int:
-        found = number(op, place, value)
-        if value in around:
-            stretch.uses.append((op, place, value))
-        return found
-
-    def number(op: ir.Operation, place: int, value: ir.Value) -> int:
-        found = numbers.get(value)
-        if found is not None:
-            return found
-        owner = value.owner
-        if value in constants:
-            key.append(owner.attributes["value"])
-        elif is_alone and not isinstance(owner, ir.Block) and owner.name in (BUFFER, CONSTANT):
-            around.add(value)
-            stretch.copied.append(value)
-        elif not isinstance(owner, ir.Block) and owner.name == CONSTANT:
-            stretch.places.append((op, place, len(stretch.given)))
-            stretch.given.append(value)
-            key.append(value.type)
-            return next(following)
-        elif (whole := _whole(value)) is not None and (not is_part or len(parts[whole]) > 1):
-            key.append((number(op, place, whole), owner.operands[1].owner.attributes["value"], value.type))
-            around.add(value)
-            stretch.views.append(value)
-        else:
-            around.add(value)
-            stretch.given.append(value)
-            key.append(value.type)
-        numbers[value] = next(following)
-        return numbers[value]
-
-    def look(op: ir.Operation) -> None:
-        for operand in op.operands:
-            whole = _whole(operand)
-            if whole is not None and operand not in (seen := parts.setdefault(whole, [])):
-                seen.append(operand)
-
-    def visit(op: ir.Operation, top: bool) -> None:
-        if op.name == _BARRIER:
-            return
-        if op.name == CONSTANT:
-            constants.add(op.results[0])
-            return
-        key.append(op.name)
-        for name in op.attributes if not is_alone else ():
-            if name not in (COMMENT, *MARKS) or name == COMMENT and not top:
-                key.append((name, op.attributes[name]))
-        key.append(tuple(use(op, place, operand) for place, operand in enumerate(op.operands)))
-        for region in op.regions:
-            for block in region.blocks:
-                key.append("{")
-                for argument in block.arguments:
-                    numbers[argument] = next(following)
-                for view in block.operations:
-                    visit(view.operation, False)
-                key.append("}")
-        for result in op.results:
-            numbers[result] = next(following)
-            key.append(result.type)
-
-    if is_part:
-        for op in stretch.ops:
-            look(op)
-    for op in stretch.ops:
-        visit(op, True)
-        for result in op.results if op.name != CONSTANT else ():
-            outside = [use for use in result.uses if top_of(use.owner.operation, first) not in inside]
-            if outside:
-                stretch.results[result] = outside
-                key.append(("result", numbers[result]))
-    stretch.key = (object(),) if is_alone else tuple(key)
-
-
-def add_barriers(ours: list[ir.Operation], theirs: list[ir.Operation]) -> None:
+def add_barriers(ours: list[Node], theirs: list[Node]) -> None:
     """Adds to ops the barriers that others, which are like them, have and they have not."""
     place = 0
-    ours, theirs = ([op for op in ops if op.name != CONSTANT] for ops in (ours, theirs))
     for other in theirs:
-        while ours[place].name == _BARRIER and other.name != _BARRIER:
+        if other.name == CONSTANT:
+            continue
+        while place < len(ours) and (ours[place].name == CONSTANT or ours[place].name == _BARRIER != other.name):
             place += 1
-        if other.name == _BARRIER and ours[place].name != _BARRIER:
-            with ir.InsertionPoint(ours[place]):
-                other.clone()
-        else:
-            place += 1
+        if other.name == _BARRIER and (place == len(ours) or ours[place].name != _BARRIER):
+            following = next(ops_of(ours[place:]), None)
+            point = ir.InsertionPoint(following) if following else ir.InsertionPoint.after([*ops_of(ours)][-1])
+            with point:
+                ours.insert(place, Node(other.op.clone(), ours[0].around, {}))
+        for blocks in zip(ours[place].blocks, other.blocks):
+            add_barriers(*blocks)
+        place += 1
 
 
-def _whole(value: ir.Value) -> ir.Value | None:
-    """The buffer that a value is a part of, from a constant place on."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != VIEW or constant_index(owner.operands[1]) is None:
-        return None
-    return owner.operands[0]
+def ops_of(nodes: list[Node]) -> Iterator[ir.Operation]:
+    """The ops that stand in the IR for nodes: a call stands there once its function has been written, except one that
+    nothing calls any more."""
+    for node in nodes:
+        if node.op is not None:
+            yield node.op
+        elif node.function is None or not node.function.has_ops_of(node):
+            yield from ops_of(node.nodes)
 
 
-def all_ops(ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
-    for op in ops:
-        yield op
-        for region in op.regions:
-            for block in region.blocks:
-                yield from all_ops([view.operation for view in block.operations])
+def all_nodes(nodes: list[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        for block in node.blocks:
+            yield from all_nodes(block)
 
 
-def top_of(op: ir.Operation, beside: ir.Operation) -> ir.Operation | None:
-    """The op in the block of `beside` that an op is in, or is."""
-    block = beside.block
-    while op is not None and op.block != block:
-        op = op.parent.operation if op.parent is not None and op.parent.name != "builtin.module" else None
-    return op
+def label_of(value: ir.Value) -> str | None:
+    """The name of a value. The results of a branch or of a call have theirs in one, those of a loop are what it
+    carries."""
+    name, owner = name_of(value), value.owner
+    if isinstance(owner, ir.Block) or len(owner.results) == 1 and owner.name not in ("scf.for", "scf.while"):
+        return name
+    number = next(i for i, result in enumerate(owner.results) if result == value)
+    if owner.name in ("scf.for", "scf.while"):
+        return name_of(owner.regions[0].blocks[0].arguments[number + (owner.name == "scf.for")])
+    return name.split(",")[number] if name and name.count(",") == len(owner.results) - 1 else None

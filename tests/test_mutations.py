@@ -43,7 +43,7 @@ UNSEEN = [
     (r"filter_long|filter_sample_long", r"count: .*CopyIn\(listedRawLocal, listsOfRowGm\[list\]",
      "the first element of the last block fills it up, and in a list of more than a tile by then all are equal"),
     (r"filter_long", r"overlap: (unseenLocal where upperSumsLocal|mostLocal where sumsBeforeLocal|"
-     r"blockSumsLocal2 where beforeTooLocal2)", "a sample says where a search begins, not where it ends"),
+     r"blockSumsLocal where beforeTooLocal)", "a sample says where a search begins, not where it ends"),
     (r"filter_long", r"overlap: partialSumsLocal3 where onesLocal5", "the ones are written anew before each use"),
     (r"filter_of_sorted.*_on_950", r"overlap: isBehindLocal\d? where isBeforeLocal",
      "what is in front of a stretch of the result is at none of its places"),

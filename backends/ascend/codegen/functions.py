@@ -16,7 +16,8 @@ from mlir import ir
 from jascend.dialect.ascendc import buffer_bytes, buffer_length, space_of
 from jascend.dialect.elements import element_name
 from jascend.passes.builder import COMMENT, name_of
-from jascend.passes.outline_stages import MEMBER, RESULTS, STAGE_OF, label_of
+from jascend.passes.outline_stages import MEMBER, RESULTS, STAGE_OF
+from jascend.passes.stretches import label_of
 
 from .calls import STORAGE, gm_type
 from .scalars import Expr, ctype, variable
