@@ -97,17 +97,18 @@ def _is_ours(position: Position) -> bool:
 
 
 def _positions(location: ir.Location) -> Iterator[Position]:
-    if location.is_a_file():
-        if location.start_line:
-            yield Position(location.filename, location.start_line, location.start_col)
-    elif location.is_a_callsite():
-        yield from _positions(location.callee)
-        yield from _positions(location.caller)
-    elif location.is_a_name():
-        yield from _positions(location.child_loc)
-    elif location.is_a_fused():
-        for part in location.locations:
-            yield from _positions(part)
+    waiting = [location]
+    while waiting:
+        location = waiting.pop()
+        if location.is_a_callsite():
+            waiting += (location.caller, location.callee)
+        elif location.is_a_name():
+            waiting.append(location.child_loc)
+        elif location.is_a_file():
+            if line := location.start_line:
+                yield Position(location.filename, line, location.start_col)
+        elif location.is_a_fused():
+            waiting += reversed(location.locations)
 
 
 def _location_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value) -> ir.Location:

@@ -223,11 +223,13 @@ def pass_buffers(module: ir.Operation, kernel: str) -> None:
     calls: list[func.CallOp] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        if KERNEL in op.attributes:  # no kernel calls another
+            return ir.WalkResult.SKIP
         if op.name == "func.call" and LAUNCH in op.attributes and op.opview.callee.value == kernel:
             calls.append(op.opview)
         return ir.WalkResult.ADVANCE
 
-    module.walk(visit)
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
     for call in calls:
         with ir.InsertionPoint(call), call.location:
             buffers = [_buffer(value) for value in call.operands]

@@ -36,7 +36,7 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, scf
@@ -82,7 +82,8 @@ class PipelineLoads:
             if KERNEL not in attributes or SINGLE_BUFFERS in attributes:
                 continue
             b = Builder(kernel.location)
-            done = [self.pipeline(loop, model, b, remarks) for loop in _survey(kernel.operation)[0]]
+            loops, _ = _survey(kernel.operation)
+            done = [self.pipeline(loop, model, b, remarks) for loop in loops]
             candidates = [ahead for ahead in done if ahead is not None]
             if candidates:
                 kind = "passed" if any(candidates) else "missed"
@@ -90,13 +91,17 @@ class PipelineLoads:
 
     def pipeline(self, surveyed: _Loop, model: _Model, b: Builder, remarks) -> bool | None:
         """Whether the loop now loads ahead; None if it has nothing to load that way."""
-        loop, loads = surveyed.op, _movable(surveyed)
-        if not loads or _trips(loop) <= 1 or not turns(loop):
+        loop = surveyed.op
+        if surveyed.meets or not surveyed.loads or _trips(loop) <= 1 or not turns(loop):
             return None
-        copy = sum(map(model.copy_cycles, loads))
-        work = model.cycles(loop.regions[0].blocks[0])
+        body = _operations(loop.regions[0].blocks[0])
+        loads = _movable(surveyed, body)
+        if not loads:
+            return None
+        copy = sum(model.copy_cycles(load) for load, _ in loads)
+        work = model.cycles(body)
         rest = work - copy
-        gain = min(copy, rest) - model.control_cycles(loads)
+        gain = min(copy, rest) - model.control_cycles(len(loads))
         what = f"{len(loads)} load{'s' * (len(loads) > 1)} of {copy:.0f} cycles beside {rest:.0f} cycles of work"
         if gain < self.min_gain * work:
             remarks.add(loop, "missed", f"{what}: not worth loading ahead", detail=True)
@@ -104,84 +109,77 @@ class PipelineLoads:
         remarks.add(loop, "passed", f"{what}: loaded an iteration ahead", detail=True)
         model.known.pop(loop, None)
         with loop.location, ir.InsertionPoint(loop):
-            _rewrite(b, loop, loads)
+            _rewrite(b, loop, body, loads)
         return True
 
 
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Loop:
     op: ir.Operation
-    written: set[ir.Value]  # the global memory that is stored to inside
-    meets: bool  # whether the cores wait for each other inside
+    loads: list[ir.Operation] = field(default_factory=list)  # those of its body itself
+    written: set[ir.Value] = field(default_factory=set)  # the global memory that is stored to inside
+    meets: bool = False  # whether the cores wait for each other inside
 
 
-def _survey(op: ir.Operation) -> tuple[list[_Loop], set[ir.Value], bool]:
+def _survey(op: ir.Operation) -> tuple[list[_Loop], _Loop]:
     """The loops in an op, inner ones first; and what of the op itself is known of a loop."""
     loops: list[_Loop] = []
-    written: set[ir.Value] = set()
-    meets = False
+    around = _Loop(op)
     for block in (block for region in op.regions for block in region.blocks):
         for view in block.operations:
             inner = view.operation
             name = inner.name
-            if name in _STORES:
-                written.add(inner.operands[_STORES[name]])
+            if name in _LOADS:
+                around.loads.append(inner)
+            elif name in _STORES:
+                around.written.add(inner.operands[_STORES[name]])
             elif name == "tile.sync_all":
-                meets = True
+                around.meets = True
             elif len(inner.regions):
-                found, written_inside, meets_inside = _survey(inner)
+                found, surveyed = _survey(inner)
                 loops += found
-                written |= written_inside
-                meets |= meets_inside
+                around.written |= surveyed.written
+                around.meets |= surveyed.meets
                 if name == "scf.for":
-                    loops.append(_Loop(inner, written_inside, meets_inside))
-    return loops, written, meets
+                    loops.append(surveyed)
+    return loops, around
 
 
-def _body(loop: ir.Operation) -> list[ir.Operation]:
-    return [op.operation for op in loop.regions[0].blocks[0].operations]
+def _operations(block: ir.Block) -> list[ir.Operation]:
+    return [op.operation for op in block.operations]
 
 
-def _movable(loop: _Loop) -> list[ir.Operation]:
-    """The loads that can be made before the iteration that they belong to. One that a loop inside carries stays."""
-    if loop.meets:
-        return []
-    loads = [op for op in _body(loop.op) if op.name in _LOADS and _slice(op, loop.op) is not None]
+def _movable(loop: _Loop, body: list[ir.Operation]) -> list[tuple[ir.Operation, list[ir.Operation]]]:
+    """The loads that can be made before the iteration that they belong to, each with what its operands are computed by.
+    One that a loop inside carries stays."""
+    loads = [op for op in loop.loads if op.operands[0] not in loop.written]
     loads = [op for op in loads if not any(use.owner.operation.name == "scf.for" for use in op.results[0].uses)]
-    return [op for op in loads if op.operands[0] not in loop.written]
+    slices = [(load, _slice(load, loop.op.regions[0].blocks[0], body)) for load in loads]
+    return [(load, ops) for load, ops in slices if ops is not None]
 
 
-def _slice(load: ir.Operation, loop: ir.Operation) -> list[ir.Operation] | None:
-    """The scalar ops in the loop's body that a load's operands come from, in order; None if they hold anything else."""
-    block = loop.regions[0].blocks[0]
+def _slice(load: ir.Operation, block: ir.Block, body: list[ir.Operation]) -> list[ir.Operation] | None:
+    """The scalar ops in a loop's body that a load's operands come from, in order; None if they hold anything else."""
     found: set[ir.Operation] = set()
 
     def visit(value: ir.Value) -> bool:
         owner = value.owner
         if isinstance(owner, ir.Block):
             return owner != block or value.arg_number == 0
-        if not _is_inside(owner, loop):
+        owner = owner.operation
+        if owner in found or owner.block != block:
             return True
-        if not (owner.name.startswith("arith.") or owner.name == "memref.dim") or owner.parent != loop:
+        if not owner.name.startswith("arith.") and owner.name != "memref.dim":
             return False
         found.add(owner)
         return all(map(visit, owner.operands))
 
     if not all(map(visit, load.operands)):
         return None
-    return [op for op in _body(loop) if op in found]
-
-
-def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:
-    parent = op.parent
-    while parent is not None:
-        if parent.operation == loop:
-            return True
-        parent = parent.operation.parent
-    return False
+    return [op for op in body if op in found] if found else []
 
 
 # -- the model --------------------------------------------------------------------------------------------------------
@@ -192,43 +190,46 @@ class _Model:
 
     def __init__(self, target: str):
         self.costs = costs(target)
+        self.sizes: dict[ir.Type, float] = {}  # bytes of tiles, by type
         self.known: dict[ir.Operation, float] = {}  # of ops with regions; a loop that is written anew is forgotten
 
     def copy_cycles(self, op: ir.Operation) -> float:
-        tile = op.results[0] if op.results else op.operands[0]
+        tile = op.results[0] if op.name in _LOADS else op.operands[0]
         c = self.costs
-        return c.read_latency + c.copy_issue + _bytes(tile) / c.read * c.clock
+        return c.read_latency + c.copy_issue + self.bytes(tile.type) / c.read * c.clock
 
-    def control_cycles(self, loads: list[ir.Operation]) -> float:
+    def control_cycles(self, loads: int) -> float:
         """What carrying the tiles adds to an iteration: a few scalar instructions and a flag."""
-        return len(loads) * (8 * self.costs.scalar + self.costs.flag)
+        return loads * (8 * self.costs.scalar + self.costs.flag)
 
-    def cycles(self, block: ir.Block) -> float:
-        return sum(self.op_cycles(op.operation) for op in block.operations)
+    def cycles(self, ops: list[ir.Operation]) -> float:
+        return sum(map(self.op_cycles, ops))
 
     def op_cycles(self, op: ir.Operation) -> float:
         c, name = self.costs, op.name
-        if name.startswith(("arith.", "math.")) and not isinstance(op.results[0].type, ir.RankedTensorType):
+        if name.startswith(("arith.", "math.")) and not self.bytes(op.results[0].type):
             return 0.0
         if len(op.regions):
             if op not in self.known:
-                inner = max((self.cycles(block) for region in op.regions for block in region.blocks), default=0.0)
+                blocks = (block for region in op.regions for block in region.blocks)
+                inner = max((self.cycles(_operations(block)) for block in blocks), default=0.0)
                 self.known[op] = _trips(op) * inner if op.name in ("scf.for", "scf.while") else inner
             return self.known[op]
-        if op.name in _LOADS or op.name in _STORES:
+        if name in _LOADS or name in _STORES:
             return self.copy_cycles(op)
-        if op.name == "tile.extract":
+        if name == "tile.extract":
             return c.flag_scalar + c.scalar_ub
-        tiles = [value for value in (*op.results, *op.operands) if isinstance(value.type, ir.RankedTensorType)]
-        if not tiles:
+        most = max((self.bytes(value.type) for values in (op.results, op.operands) for value in values), default=0.0)
+        if not most:
             return 0.0
-        repeats = max(map(_bytes, tiles)) / _REPEAT
-        return c.vector_start + repeats * c.vector[_APIS.get(op.name, "Add")][0]
+        return c.vector_start + most / _REPEAT * c.vector[_APIS.get(name, "Add")][0]
 
-
-def _bytes(tile: ir.Value) -> float:
-    shape = ir.RankedTensorType(tile.type)
-    return shape.get_dim_size(0) * _BYTES.get(type_name(shape.element_type), 1)
+    def bytes(self, type_: ir.Type) -> float:
+        """Of a tile; 0 of any other type."""
+        if type_ not in self.sizes:
+            is_tile = isinstance(type_, ir.RankedTensorType)
+            self.sizes[type_] = type_.get_dim_size(0) * _BYTES.get(type_name(type_.element_type), 1) if is_tile else 0
+        return self.sizes[type_]
 
 
 def _trips(loop: ir.Operation) -> float:
@@ -243,17 +244,19 @@ def _trips(loop: ir.Operation) -> float:
 # -- the rewrite ------------------------------------------------------------------------------------------------------
 
 
-def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
+def _rewrite(
+    b: Builder, loop: ir.Operation, body: list[ir.Operation], movable: list[tuple[ir.Operation, list[ir.Operation]]]
+) -> None:
     """Builds the loop anew before the old one; the insertion point is there."""
+    loads = [load for load, _ in movable]
     first, last, step, *initial = loop.operands
     old = loop.regions[0].blocks[0]
-    slices = [_slice(load, loop) for load in loads]
     b.location = loop.location
     induction = old.arguments[0]
 
     before = _before(loop)
     runs = None if _runs(loop) else b.cmpi("slt", first, last, "any")
-    ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in zip(loads, slices)]
+    ahead = [_load_of(b, load, ops, induction, first, runs) for load, ops in movable]
     if any(isinstance(result.type, ir.RankedTensorType) for op in before for result in op.results):
         known = set(before)
         _move_up(before, [op for op in _before(loop) if op not in known])
@@ -268,12 +271,11 @@ def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
         following = b.op(arith.addi, arguments[0], step, name=f"next_{name}")
         more = b.cmpi("slt", following, last, "more")
         at = b.select(more, following, arguments[0], f"{name}_ahead")
-        nexts = [_load_of(b, load, ops, induction, at, more) for load, ops in zip(loads, slices)]
+        nexts = [_load_of(b, load, ops, induction, at, more) for load, ops in movable]
     for source, argument in zip([*old.arguments, *(load.results[0] for load in loads)], arguments):
         source.replace_all_uses_with(argument)
-    moved = [op.operation for op in old.operations]
-    yielded = list(moved[-1].operands)
-    for op, following in zip(moved[:-1], moved[1:]):
+    yielded = list(body[-1].operands)
+    for op, following in zip(body[:-1], body[1:]):
         if op in loads:
             _erase(op, following)
         else:
@@ -288,7 +290,7 @@ def _rewrite(b: Builder, loop: ir.Operation, loads: list[ir.Operation]) -> None:
 
 def _before(loop: ir.Operation) -> list[ir.Operation]:
     """The ops of the block of a loop that stand before it."""
-    ops = [op.operation for op in loop.block.operations]
+    ops = _operations(loop.block)
     return ops[: ops.index(loop)]
 
 
@@ -387,7 +389,7 @@ def _replace_operands(op: ir.Operation, values: dict[ir.Value, ir.Value]) -> Non
 
 def _drop_unused(block: ir.Block) -> None:
     """Erases scalar ops that served a load which has moved."""
-    ops = [view.operation for view in block.operations]
+    ops = _operations(block)
     following = ops[-1]
     for op in reversed(ops):
         if op.name.startswith("arith.") and not any(True for result in op.results for _ in result.uses):
@@ -399,8 +401,10 @@ def _drop_unused(block: ir.Block) -> None:
 def _clone(op: ir.Operation) -> ir.Operation:
     """A copy, but for the comment: that tells of the stage that the op is in."""
     copy = op.clone()
-    for name in {COMMENT, STAGE} & set(copy.attributes):
-        del copy.attributes[name]
+    attributes = copy.attributes
+    for name in (COMMENT, STAGE):
+        if name in attributes:
+            del attributes[name]
     return copy
 
 

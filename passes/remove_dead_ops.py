@@ -107,12 +107,13 @@ def _touches_memory(op: ir.Operation) -> bool:
 
 def _is_pure(op: ir.Operation) -> bool:
     """Whether the op, with all that it contains, does nothing but compute its results."""
-    if _dialect(op) in _OUR_DIALECTS:
-        return has_side_effects(op.name) is False and not len(op.regions)
-    if op.name in _REGION_OPS or (_dialect(op) in _REGION_DIALECTS and len(op.regions)):
-        contents = (inner for block in _blocks(op) for inner in _operations(block))
+    name, dialect = op.name, _dialect(op)
+    if dialect in _OUR_DIALECTS:
+        return has_side_effects(name) is False and not len(op.regions)
+    if name in _REGION_OPS or (dialect in _REGION_DIALECTS and len(op.regions)):
+        contents = (inner.operation for block in _blocks(op) for inner in block.operations)
         return not _touches_memory(op) and all(map(_is_pure, contents))
-    return op.name in _PURE_OPS or _dialect(op) in _PURE_DIALECTS
+    return name in _PURE_OPS or dialect in _PURE_DIALECTS
 
 
 # -- merging --------------------------------------------------------------------------------------------------------

@@ -247,14 +247,15 @@ def _lower_kernels(
     lowered = [_lower_kernel(module, name, target, compiled.remarks, plugin_passes, any_rows, run) for name in names]
     for stage in _KERNEL_STAGES:
         whole = copy_of(module)
+        with whole.operation.location:
+            for name in names:
+                pass_buffers(whole.operation, name)
         for name, stages in zip(names, lowered):
             old = _function(whole, name).operation
             with ir.InsertionPoint(old):
                 for op in stages[stage].body.operations:  # the kernel, and the functions of its stages
                     op.operation.clone()
             old.erase()
-            with whole.operation.location:
-                pass_buffers(whole.operation, name)
         compiled.stages.add(stage, whole)
     return whole
 
