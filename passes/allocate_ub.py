@@ -54,7 +54,7 @@ _ALIGNMENT = 32  # bytes
 _ROW = 512  # bytes: one block of each bank group
 _REPEAT = 256  # bytes that a repeat reads of each operand
 _LOOPS = ("scf.for", "scf.while")
-_ISOLATED = ("all", "innermost", "none")  # the loops through which what a copy fills or empties lives, as long as there is room
+_ISOLATED = ("all", "innermost", "none")  # the loops through which what a copy fills or empties may live, best first
 _BY_OFFSET = attrgetter("offset")
 
 

@@ -96,6 +96,8 @@ class Conflicts:
         loop, root = uses[0][1].turn.loop, uses[0][1].root
         among = dict.fromkeys(instruction for instruction, _ in uses)
         for one, other in product(among, among):
+            if not one.conflicts >> 2 * self.count + other.low & 1:  # nothing to take back
+                continue
             shared = [(x, y) for x in one.accesses for y in other.accesses if self.is_shared(x, y)]
             if not all(x.turn and x.turn.loop == loop and x.root == root for both in shared for x in both):
                 continue

@@ -33,29 +33,41 @@ class Branch:
     op: ir.Operation
     low: int
     high: int
+    sources: Sources
 
     @cached_property
     def condition(self) -> ir.Value:
         return self.op.operands[0]
 
     @cached_property
-    def computed_from(self) -> set[ir.Value]:
+    def computed_from(self) -> frozenset[ir.Value]:
         """What the condition follows from by scalar arithmetic, and all on the way."""
-        found, pending = set(), [self.condition]
-        while pending:
-            value = pending.pop()
-            if value in found:
-                continue
-            found.add(value)
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and owner.name in _SCALAR_OPS:
-                pending += owner.operands
+        return self.sources.of(self.condition)
+
+
+class Sources:
+    """What the scalars of a kernel are computed from. Each is looked at once, for all conditions that follow from it."""
+
+    def __init__(self):
+        self._known: dict[ir.Value, frozenset[ir.Value]] = {}
+        self.blocks: dict[ir.Value, ir.Block] = {}  # of those that are arguments of a block
+
+    def of(self, value: ir.Value) -> frozenset[ir.Value]:
+        """What a value follows from by scalar arithmetic, and all on the way."""
+        found = self._known.get(value)
+        if found is None:
+            owner, operands = value.owner, ()
+            if isinstance(owner, ir.Block):
+                self.blocks[value] = owner
+            elif owner.name in _SCALAR_OPS:
+                operands = owner.operands
+            found = self._known[value] = frozenset((value,)).union(*map(self.of, operands))
         return found
 
 
 def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
-    blocks = [owner for value in branch.computed_from if isinstance(owner := value.owner, ir.Block)]
+    blocks = [branch.sources.blocks[value] for value in branch.computed_from & branch.sources.blocks.keys()]
     loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
     facts = facts_at(branch.op) if loops else NOTHING
     return (loop for loop in loops if is_refuted(branch.condition, facts.at_first(loop)))

@@ -148,8 +148,8 @@ class _Synchroniser(Program):
     def _control(self, control: Control, state: State) -> State:
         if not self.adding:
             return super()._control(control, state)
-        primed = (self.missing(pair, pair.first_set) for pair in control.primed)
-        entry = (state, *primed, *(self.before[item] for item in control.excluded_since))
+        primed = [self.missing(pair, pair.first_set) for pair in control.primed]
+        entry = (state, *primed, *[self.before[item] for item in control.excluded_since])
         found = self.known.get(control, {}).get(entry)
         if found is not None:
             after, primed, onward = found

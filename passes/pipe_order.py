@@ -33,7 +33,7 @@ from .bounds import runs, turns
 from .builder import RUNS
 from .conflicts import Conflicts
 from .diagnostics import PassFailure, emit_error
-from .exclusions import Branch, ending_values, excluding_pairs, loops_that_turned
+from .exclusions import Branch, Sources, ending_values, excluding_pairs, loops_that_turned
 
 State = int  # a field of three bits an instruction for each pipe, in the order of PIPES
 _SCALAR = PIPES.index("S")
@@ -61,7 +61,8 @@ class Instruction(Item):
 
 @dataclass(eq=False)
 class Control(Item):
-    blocks: list[Block] = field(default_factory=list)
+    is_loop: bool = False
+    blocks: list[Block] = field(default_factory=list)  # of a `while` loop first that of its condition
     turning: State = 0  # instructions on buffers whose halves take turns in this loop
     leading: State = 0  # instructions before the loop on one half of such a buffer
     ended: State = 0  # copies into such a buffer that are of nothing in the last iteration
@@ -71,10 +72,6 @@ class Control(Item):
     excluded: list[tuple[State, Item]] = field(default_factory=list)  # all but those that have not run since an item
     excluded_since: list[Item] = field(default_factory=list)  # such items outside, for branches inside
     onward: Item | None = None  # of branches some of which end a loop: what is known behind the others
-
-    @property
-    def is_loop(self) -> bool:
-        return self.op.name in _LOOPS
 
     @cached_property
     def runs(self) -> bool:
@@ -183,7 +180,7 @@ class Program:
             regions = op.regions
             if not len(regions) or not any(len(region.blocks) for region in regions):
                 return None
-            control = Control(op, low)
+            control = Control(op, low, is_loop=name in _LOOPS)
             self.controls[op] = control
             control.blocks = [self._block(region.blocks[0], control) for region in regions if len(region.blocks)]
             control.high = len(self.instructions)
@@ -231,9 +228,9 @@ class Program:
         self.kept["ALL"] = 0
         self._keep_innermost_turns()
         for instruction in self.instructions:
-            bit = self.spread(1 << instruction.low)
             for access in instruction.accesses:
                 if access.turn:
+                    bit = self.spread(1 << instruction.low)
                     loop = self.controls[access.turn.loop]
                     loop.turning |= bit
                     if copies_nothing_at_last(instruction.op, loop.op):
@@ -291,8 +288,9 @@ class Program:
     def _find_excluded(self) -> None:
         """Finds what cannot have run where a branch is taken. What takes turns is left alone: its bits move."""
         n = self.count
+        sources = Sources()
         branches = [
-            Branch(op, control.blocks[0].low, control.blocks[0].high)
+            Branch(op, control.blocks[0].low, control.blocks[0].high, sources)
             for op, control in self.controls.items()
             if not control.is_loop
         ]
@@ -433,7 +431,7 @@ class Program:
         if control.turn is not None:
             self.before[control.turn] = self.before.get(control.turn, 0)
         while True:  # the head's state only grows, so this ends
-            left = self.walk(control.blocks[0], state) if control.op.name == "scf.while" else state
+            left = self.walk(control.blocks[0], state) if len(control.blocks) > 1 else state
             again = self.turned(control, self.walk(control.blocks[-1], left))
             onward = self.turned(control, self._onward(control.blocks[-1])) if control.blocks[-1].deciding else again
             head = state | onward
