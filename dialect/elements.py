@@ -18,9 +18,10 @@ _NAMES = {
 
 def type_name(type_: ir.Type) -> str:
     """What `str(type_)` is."""
-    if isinstance(type_, ir.IntegerType) and type_.is_signless:
+    name = _NAMES.get(type(type_))
+    if name is None and isinstance(type_, ir.IntegerType) and type_.is_signless:
         return f"i{type_.width}"
-    return _NAMES.get(type(type_)) or str(type_)
+    return name or str(type_)
 
 
 def element_name(value: ir.Value) -> str:

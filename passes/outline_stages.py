@@ -309,10 +309,11 @@ class _Outliner:
                     del op.attributes[name]
         for node, place, result in body.inside:
             _put(node, place, results[body.results.index(result)])
-        own = _Own(function, ir.InsertionPoint(ops[0]))
-        for (node, place), source in body.sources.items():
-            if node.name != CALL or place in node.function.kept:
-                _put(node, place, own.of(source))
+        own = _Own(function)
+        with ir.InsertionPoint(ops[0]):
+            for (node, place), source in body.sources.items():
+                if node.name != CALL or place in node.function.kept:
+                    _put(node, place, own.of(source))
         with ir.InsertionPoint(block):
             func.ReturnOp(results, loc=body.location)
 
@@ -340,10 +341,10 @@ class _Outliner:
 
 
 class _Own:
-    """The buffers and constants that a function has itself, which it gets as they are asked for."""
+    """The buffers and constants that a function has itself, which it gets as they are asked for, at its start."""
 
-    def __init__(self, function: _Function, start: ir.InsertionPoint):
-        self.function, self.start = function, start
+    def __init__(self, function: _Function):
+        self.function = function
         arguments = function.op.regions[0].blocks[0].arguments
         self.values: dict[int | Value, ir.Value] = dict(zip(function.kept, arguments))
         self.constants: dict[tuple, ir.Value] = {}
@@ -367,12 +368,12 @@ class _Own:
         return view
 
     def copy(self, value: Value) -> ir.Value:
+        if value.constant is None:
+            return value.owner.op.clone().results[0]
         key = (value.constant, name_of(value.handle))
-        if value.constant is not None and key in self.constants:
-            return self.constants[key]
-        with self.start:
-            self.constants[key] = copy = value.owner.op.clone().results[0]
-        return copy
+        if key not in self.constants:
+            self.constants[key] = value.owner.op.clone().results[0]
+        return self.constants[key]
 
 
 def _put(node: Node, place: int, value: ir.Value) -> None:

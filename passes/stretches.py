@@ -65,10 +65,12 @@ class Node:
             values[result] = Value(result, self)
             self.results.append(values[result])
         self.measure()
-        self.shape = hash((self.name, *map(shapes_of, self.blocks)))
+        self.shape = hash((self.name, *map(shapes_of, self.blocks))) if self.blocks else hash(self.name)
 
     def measure(self) -> None:
-        self.size = (self.name not in _SILENT) + len(self.blocks) + sum(map(lines_of, self.blocks))
+        self.size = int(self.name not in _SILENT)
+        if self.blocks:
+            self.size += len(self.blocks) + sum(map(lines_of, self.blocks))
 
     @property
     def location(self) -> ir.Location:

@@ -58,14 +58,15 @@ def bits(out: Emitter, buffer: ir.Value) -> str:
 
 @prints("view")
 def view(out: Emitter, op: ir.Operation) -> None:
-    source, value = op.opview.buffer, op.opview.value
-    part, offset = out.text(source), _in_units(out, source, op.opview.offset)
+    source, start = op.operands
+    value = op.results[0]
+    part, offset = out.text(source), _in_units(out, source, start)
     if offset != "0":
         part += f"[{offset}]"
     before, after = (STORAGE[element_name(x)] for x in (source, value))
     if after != before:
         part += f".ReinterpretCast<{after}>()"
-    out.values[value] = Expr(part, reads=out.values[op.opview.offset].reads)
+    out.values[value] = Expr(part, reads=out.values[start].reads)
 
 
 def _in_units(out: Emitter, memory: ir.Value, elements: ir.Value) -> str:
@@ -155,13 +156,12 @@ def copy_in(out: Emitter, op: ir.Operation) -> None:
 
 
 def _padding(element: ir.Type, pad: float) -> str:
-    attribute = (
-        ir.FloatAttr.get(element, pad, loc=ir.Location.unknown(element.context))
-        if isinstance(element, ir.FloatType)
-        else ir.IntegerAttr.get(element, int(pad))
-    )
-    text = scalars.constant(attribute).text
-    return f"static_cast<{STORAGE[type_name(element)]}>({text})" if type_name(element) in ("i8", "i16") else text
+    name = type_name(element)
+    if isinstance(element, ir.FloatType):
+        held = ir.FloatAttr.get(element, pad, loc=ir.Location.unknown(element.context)).value
+        return scalars.constant(held, name).text
+    text = scalars.constant(int(pad), name).text
+    return f"static_cast<{STORAGE[name]}>({text})" if name in ("i8", "i16") else text
 
 
 @prints("copy_out")

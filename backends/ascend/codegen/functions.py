@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from jascend.dialect.ascendc import buffer_bytes, buffer_length, space_of
-from jascend.dialect.elements import element_name
+from jascend.dialect.ascendc import bytes_of, space_of
+from jascend.dialect.elements import element_name, type_name
 from jascend.passes.builder import COMMENT, name_of
 from jascend.passes.outline_stages import MEMBER, RESULTS, STAGE_OF
 from jascend.passes.stretches import label_of
@@ -30,37 +30,51 @@ UNIFIED_BUFFER = "// Unified buffer, by hand: (position, byte address, elements)
 BufferKey = tuple[str, str, int, int]  # name, element, elements, address
 
 
-def functions_of(kernel: ir.Operation) -> dict[str, ir.Operation]:
+class Function:
+    """A function of the IR: its ops, which are read once, and the buffers that they use, each with what makes it the same
+    as another one."""
+
+    def __init__(self, op: ir.Operation):
+        self.op, self.block = op, op.regions[0].blocks[0]
+        self.ops = ops_in(self.block)
+        self.buffers = list(_buffers_of(self.ops))
+        given = op.attributes["arg_attrs"] if "arg_attrs" in op.attributes else ()
+        self.are_members = [MEMBER in attributes for attributes in given]  # of the class, for each argument
+
+
+def ops_in(block: ir.Block) -> list[ir.Operation]:
+    return [view.operation for view in block.operations]
+
+
+def functions_of(kernel: ir.Operation) -> dict[str, Function]:
     """The functions of a kernel's stages, by symbol."""
     name, found = kernel.attributes["sym_name"].value, {}
-    for view in kernel.block.operations if kernel.parent is not None else ():
-        op = view.operation
+    for op in ops_in(kernel.block) if kernel.parent is not None else ():
         if STAGE_OF in op.attributes and op.attributes[STAGE_OF].value == name:
-            found[op.attributes["sym_name"].value] = op
+            found[op.attributes["sym_name"].value] = Function(op)
     return found
 
 
-def buffers_of(block: ir.Block) -> Iterator[tuple[ir.Value, BufferKey]]:
-    """The buffers that a block uses, each with what makes it the same as another one."""
-    for view in block.operations:
-        op = view.operation
+def _buffers_of(ops: list[ir.Operation]) -> Iterator[tuple[ir.Value, BufferKey]]:
+    for op in ops:
         if op.name == "ascendc.local_tensor" and any(True for _ in op.results[0].uses):
             buffer = op.results[0]
-            length = min(buffer_length(buffer), buffer_bytes(buffer))  # two 4-bit elements a byte
+            type_ = ir.MemRefType(buffer.type)
+            element, length = type_.element_type, type_.get_dim_size(0)
+            length = min(length, bytes_of(length, element))  # two 4-bit elements a byte
             hint, offset = op.attributes["name_hint"].value, op.attributes["offset"].value
-            yield buffer, (hint, STORAGE[element_name(buffer)], length, offset)
+            yield buffer, (hint, STORAGE[type_name(element)], length, offset)
 
 
 class Functions:
     """The functions of one kernel: each is printed when the first call of it is."""
 
-    def __init__(self, out: Emitter, ops: dict[str, ir.Operation]):
-        self.out, self.ops = out, ops
+    def __init__(self, out: Emitter, functions: dict[str, Function]):
+        self.out, self.functions = out, functions
         self.names: dict[str, str] = {}
         self.texts: list[list[str]] = []
         self.members: list[str] = []
-        self.found = {symbol: list(buffers_of(op.regions[0].blocks[0])) for symbol, op in ops.items()}
-        places = Counter(key for found in self.found.values() for key in {key for _, key in found})
+        places = Counter(key for function in functions.values() for key in {key for _, key in function.buffers})
         self.shared = {key for key, number in places.items() if number > 1}
         self.buffers: dict[BufferKey, str] = {}
         self.keeps_workspace = False
@@ -93,12 +107,12 @@ class Functions:
     def call(self, op: ir.Operation) -> None:
         out = self.out
         symbol = op.attributes["callee"].value
-        function = self.ops[symbol]
+        function = self.functions[symbol]
         if symbol not in self.names:
             self.names[symbol] = symbol.rpartition(".")[2]
             out.aside(lambda: self.function(symbol, op))
-        arguments = [out.text(operand) for operand, is_member in zip(op.operands, _members(function)) if not is_member]
-        names = [name.value for name in function.attributes[RESULTS]]
+        arguments = [out.text(operand) for operand, is_member in zip(op.operands, function.are_members) if not is_member]
+        names = [name.value for name in function.op.attributes[RESULTS]]
         if len(op.results) == 1:
             value = f"{self.names[symbol]}({', '.join(arguments)})"
             result = op.results[0]
@@ -118,18 +132,17 @@ class Functions:
 
     def function(self, symbol: str, call: ir.Operation) -> None:
         """Prints a function. Members are what they are at the call, at any."""
-        out, function = self.out, self.ops[symbol]
-        block = function.regions[0].blocks[0]
+        out, function = self.out, self.functions[symbol]
         parameters = []
-        for argument, operand, is_member in zip(block.arguments, call.operands, _members(function)):
+        for argument, operand, is_member in zip(function.block.arguments, call.operands, function.are_members):
             if is_member:
                 out.values[argument] = out.values[operand]
                 continue
             name = out.fresh(_hint(argument))
             out.values[argument] = variable(name)
             parameters.append(f"{_type(argument)}{name}")
-        *ops, end = [view.operation for view in block.operations]
-        names = [name.value for name in function.attributes[RESULTS]]
+        *ops, end = function.ops
+        names = [name.value for name in function.op.attributes[RESULTS]]
         returned = "void"
         results: list[Expr] = []
         if len(end.operands) == 1:
@@ -138,14 +151,14 @@ class Functions:
             results = [variable(out.fresh(name)) for name in names]
             out.goes_into(end, results)
             parameters += [f"{ctype(v.type)} &{r.text}" for v, r in zip(end.operands, results)]
-        about = function.attributes[COMMENT].value
+        about = function.op.attributes[COMMENT].value
         if about:
             out.comment(about)
         out.put(f"__aicore__ inline {returned} {self.names[symbol]}({', '.join(parameters)})")
         out.put("{")
         out.depth += 1
-        out.show_source(function)
-        self.declare_buffers(self.found[symbol])
+        out.show_source(function.op)
+        self.declare_buffers(function.buffers)
         for op in ops:
             out.operation(op)
         if returned != "void":
@@ -153,12 +166,6 @@ class Functions:
         out.assign(results, [out.values[v] for v in end.operands] if results else [])
         out.depth -= 1
         out.put("}")
-
-
-def _members(function: ir.Operation) -> list[bool]:
-    """Whether each argument is a member of the class."""
-    given = function.attributes["arg_attrs"] if "arg_attrs" in function.attributes else ()
-    return [MEMBER in attributes for attributes in given]
 
 
 def _hint(value: ir.Value) -> str:

@@ -17,7 +17,7 @@ from mlir import ir
 from jascend.dialect.ascendc import buffer_length
 from jascend.dialect.elements import type_name
 from jascend.passes.ascendc_ops.cores import ALL_CORES, PARTS, WORKSPACE
-from jascend.passes.builder import COMMENT, name_of, named
+from jascend.passes.builder import COMMENT, name_at, name_of, named
 from jascend.passes.diagnostics import PassFailure, emit_error, resolve
 from jascend.passes.lower_to_tile import SUMMARY
 from jascend.passes.outline_stages import MEMBER
@@ -26,7 +26,7 @@ from ..targets import TARGETS
 from . import scalars, tiling
 from . import strided  # noqa: F401  (registers its functions)
 from .calls import CALLS, gm_type
-from .functions import UNIFIED_BUFFER, BufferKey, Functions, buffers_of, class_of, functions_of
+from .functions import UNIFIED_BUFFER, BufferKey, Function, Functions, class_of, functions_of, ops_in
 from .helpers import helpers
 from .scalars import Expr, UnknownScalar, ctype, variable
 from .tiling import camel
@@ -116,22 +116,21 @@ class Emitter:
     # -- the whole ----------------------------------------------------------------------------------------------
 
     def run(self) -> list[str]:
-        block = self.kernel.regions[0].blocks[0]
-        functions = functions_of(self.kernel)
-        for each in (self.kernel, *functions.values()):
-            self.find_constants(each.regions[0].blocks[0])
-        globals_ = self.name_globals(block, bool(functions))
+        kernel, functions = Function(self.kernel), functions_of(self.kernel)
+        for function in (kernel, *functions.values()):
+            self.find_constants(function.ops)
+        globals_ = self.name_globals(kernel.block, bool(functions))
         struct = tiling.struct_name(self.name)
         names = [*(parameter.name for parameter in self.parameters), "workspace", "tiling"]
         if functions:
             self.functions = Functions(self, functions)
             class_ = struct.removesuffix("Tiling")
-            body = self.as_class(block, class_, struct, names[:-1], globals_)
+            body = self.as_class(kernel, class_, struct, names[:-1], globals_)
             call = [f"{class_} kernel(tilingData);", f"kernel.Init({', '.join(names[:-1])});", "kernel.Process();"]
             main = ["", *_indent(*call)]
         else:
             body = []
-            main = self.in_one(block, [f"{declaration} {text}" for declaration, text in globals_])
+            main = self.in_one(kernel, [f"{declaration} {text}" for declaration, text in globals_])
         text = "\n".join([*body, *main])
         # The cores of a launch can wait for each other only in a kernel of the mixed type.
         kernel_type = "KERNEL_TYPE_MIX_AIV_1_0" if "SyncAll();" in text else "KERNEL_TYPE_AIV_ONLY"
@@ -168,10 +167,11 @@ class Emitter:
             found.append((f"GlobalTensor<{element}> {view};", f"{view}.SetGlobalBuffer((__gm__ {element} *){parameter});"))
         return found
 
-    def in_one(self, block: ir.Block, globals_: list[str]) -> list[str]:
+    def in_one(self, kernel: Function, globals_: list[str]) -> list[str]:
         """The kernel's body, as one function."""
-        buffers = self.declare_buffers(block)
-        self.block(block)
+        buffers = self.declare_buffers(kernel)
+        for op in kernel.ops:
+            self.operation(op)
         negative = [_NEG_INF] if self.uses_neg_inf else []
         return [
             *_indent(*negative), *([""] if globals_ else []), *_indent(*globals_), *([""] if buffers else []), *buffers,
@@ -179,13 +179,13 @@ class Emitter:
         ]  # fmt: skip
 
     def as_class(
-        self, block: ir.Block, name: str, struct: str, parameters: list[str], globals_: list[tuple[str, str]]
+        self, kernel: Function, name: str, struct: str, parameters: list[str], globals_: list[tuple[str, str]]
     ) -> list[str]:
         """The kernel as a class, whose functions are its stages."""
-        ops = [view.operation for view in block.operations]
+        ops = kernel.ops
         start = next(i for i, op in enumerate(ops) if len(op.regions) or op.name == "func.call")
         self.functions.members += [declaration for declaration, _ in globals_]
-        self.functions.declare_buffers(buffers_of(block), all_members=True)
+        self.functions.declare_buffers(kernel.buffers, all_members=True)
 
         def init() -> None:
             for _, text in globals_:
@@ -234,10 +234,10 @@ class Emitter:
         self.scopes[0 if member else -1].add(candidate)
         return candidate
 
-    def find_constants(self, block: ir.Block) -> None:
+    def find_constants(self, ops: list[ir.Operation]) -> None:
         """Named index constants become constants of the file."""
-        for op in block.operations:
-            name = name_of(op.results[0]) if op.operation.name == "arith.constant" else None
+        for op in ops:
+            name = name_at(op.location) if op.name == "arith.constant" else None
             if name is not None and type_name(op.results[0].type) == "index":
                 label = "k" + camel(name)[0].upper() + camel(name)[1:]
                 value = op.attributes["value"].value
@@ -259,11 +259,11 @@ class Emitter:
         _, element, length, address = key
         return f"LocalTensor<{element}> {name}{brackets[0]}TPosition::VECCALC, {address}, {self.count(length)}{brackets[1]};"
 
-    def declare_buffers(self, block: ir.Block) -> list[str]:
+    def declare_buffers(self, kernel: Function) -> list[str]:
         """Declares the buffers; those of one name, type and address are one."""
         declared: dict[tuple, str] = {}
         lines = [UNIFIED_BUFFER]
-        for buffer, key in buffers_of(block):
+        for buffer, key in kernel.buffers:
             if key not in declared:
                 declared[key] = self.fresh(f"{key[0]}_local")
                 lines.append(self.local_tensor(declared[key], key))
@@ -275,15 +275,11 @@ class Emitter:
     def put(self, text: str) -> None:
         self.lines += _wrapped(text, self.depth)
 
-    def block(self, block: ir.Block) -> None:
-        for view in block.operations:
-            self.operation(view.operation)
-
     def nested(self, block: ir.Block, last: Callable[[ir.Operation], None]) -> None:
         """The body of a control-flow op; `last` prints its terminator."""
         self.depth += 1
         self.scopes.append(set())
-        *ops, terminator = [view.operation for view in block.operations]
+        *ops, terminator = ops_in(block)
         for op in ops:
             self.operation(op)
         last(terminator)
@@ -338,19 +334,20 @@ class Emitter:
         except UnknownScalar:
             emit_error(op, f"'{op.name}' has no text in Ascend C")
             raise PassFailure from None
-        name = name_of(result)
+        name = name_at(op.location)
         if MEMBER not in op.attributes and len(uses) == 1 and (name is None or uses[0].owner.name == "scf.yield"):
             self.values[result] = value
         else:
             self.values[result] = self.declare(ctype(result.type), name or "value", value.text)
 
     def constant(self, attribute: ir.Attribute) -> Expr:
-        if type_name(attribute.type) == "index" and attribute.value >= 64:
-            return Expr(self.count(attribute.value))
-        if isinstance(attribute, ir.FloatAttr) and type_name(attribute.type) == "f32" and attribute.value == float("-inf"):
+        value, type_ = attribute.value, type_name(attribute.type)
+        if type_ == "index" and value >= 64:
+            return Expr(self.count(value))
+        if type_ == "f32" and value == float("-inf"):
             self.uses_neg_inf = True
             return Expr("negInf")
-        return scalars.constant(attribute)
+        return scalars.constant(value, type_)
 
     def declare(self, type_: str, name: str, text: str, *, const: bool = True) -> Expr:
         if self.begins or MEMBER in self.current.attributes:
@@ -419,7 +416,7 @@ class Emitter:
         ]
         self.values.update(zip(before.arguments, variables))
         self.values.update(zip(after.arguments, variables))
-        *condition_ops, condition = [view.operation for view in before.operations]
+        *condition_ops, condition = ops_in(before)
         if any(not inner.name.startswith("arith.") for inner in condition_ops) or list(condition.operands)[1:] != list(
             before.arguments
         ):
@@ -435,7 +432,7 @@ class Emitter:
     def if_(self, op: ir.Operation) -> None:
         then = op.regions[0].blocks[0]
         otherwise = op.regions[1].blocks[0] if len(op.regions[1].blocks) else None
-        names = (name_of_location(op) or "").split(",")
+        names = (name_at(op.location) or "").split(",")
         results = []
         plain_else = otherwise is not None and all(v.operation.name in ("arith.constant", "scf.yield") for v in otherwise.operations)
         if plain_else:  # its values serve as initial values
@@ -476,10 +473,6 @@ class Emitter:
 
 
 _CONTROL_FLOW = {"scf.for": Emitter.for_, "scf.while": Emitter.while_, "scf.if": Emitter.if_}
-
-
-def name_of_location(op: ir.Operation) -> str | None:
-    return op.location.name_str if op.location.is_a_name() else None
 
 
 def _plain(text: str) -> str:

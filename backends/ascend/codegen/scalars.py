@@ -10,7 +10,7 @@ import ctypes
 import math
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mlir import ir
 from mlir.dialects import arith
@@ -24,8 +24,7 @@ _ATOM, _UNARY, _MUL, _ADD, _SHIFT, _COMPARE, _EQUAL, _AND, _XOR, _OR, _LAND, _LO
 ADDITIVE = _ADD
 
 
-@dataclass(frozen=True)
-class Expr:
+class Expr(NamedTuple):
     """A C++ expression, how tightly it binds, and the variables it reads."""
 
     text: str
@@ -37,22 +36,24 @@ class Expr:
         return self.text if self.strength > strength else f"({self.text})"
 
 
+_CTYPES = {"f32": "float", "i32": "int32_t", "index": "int64_t", "i1": "bool"}
+
+
 def variable(name: str) -> Expr:
     return Expr(name, _ATOM, frozenset((name,)))
 
 
 def ctype(type_: ir.Type) -> str:
     """The C++ type of a scalar. Indices are 64-bit: rows times columns can exceed 32 bits."""
-    return {"f32": "float", "i32": "int32_t", "index": "int64_t", "i1": "bool"}[type_name(type_)]
+    return _CTYPES[type_name(type_)]
 
 
-def constant(attribute: ir.Attribute) -> Expr:
-    if isinstance(attribute, ir.FloatAttr):
-        return _float_constant(attribute.value, type_name(attribute.type))
-    value = attribute.value
-    if type_name(attribute.type) == "i1":
+def constant(value: float | int | bool, dtype: str) -> Expr:
+    if isinstance(value, float):
+        return _float_constant(value, dtype)
+    if dtype == "i1":
         return Expr("true" if value else "false")
-    if str(attribute.type) == "i32" and value == -(2**31):  # without its sign, the number is no 32-bit one
+    if dtype == "i32" and value == -(2**31):  # without its sign, the number is no 32-bit one
         return Expr("static_cast<int32_t>(0x80000000)")
     text = f"0x{value:X}" if value >= 0xFFFF and value & (value + 1) == 0 or value == 0x7F800000 else str(value)
     return Expr(text, _UNARY if value < 0 else _ATOM)
@@ -104,7 +105,7 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
     reads = frozenset().union(*(operand.reads for operand in operands))
     name = op.name
     if name == "arith.constant":
-        return constant(op.attributes["value"])
+        return constant(op.attributes["value"].value, type_name(op.results[0].type))
     if name in _INFIX:
         is_logical = type_name(op.results[0].type) == "i1"
         if is_logical and name == "arith.xori" and operands[1].text == "true":
