@@ -299,46 +299,40 @@ class _Synchroniser(Program):
 
     def _settle(self, block: Block, index: int, state: State) -> None:
         """Walks on from an item with a larger state than before, until it makes no difference. Raises `Unordered`."""
-        onward = False  # whether more is left behind branches by which a loop around goes round
+        grown = False  # whether more is known of an item that is looked at again further on
         while True:
-            passed: set[Pair] = set()  # flags set with less to stand for than before
-            excludes_less = False  # branches further on
             for item in block.items[index:]:
-                if not (passed or excludes_less or onward) and _covers(self.before[item], state):
+                if not grown and _covers(self.before[item], state):
                     return
                 if type(item) is Instruction and not state & item.conflicts:  # as most are
                     self.before[item] = state
                     state |= item.leaves
                     continue
-                excludes_less |= item in self.excluding
-                if isinstance(item, Flag) and not item.is_wait:
-                    old = self.missing(item.pair, item)
-                    self.before[item] = state
-                    if self.missing(item.pair, item) & ~old:
-                        passed.add(item.pair)
-                elif isinstance(item, Flag):
-                    passed.discard(item.pair)
+                known = self._looked_at_again(item)
                 self.before[item] = state
-                known = self._known_onward(item)
                 state = self.step(item, state)
-                onward |= not _covers(known, self._known_onward(item))
-            if not (passed or onward) and _covers(self.before[block], state):
+                grown |= not all(map(_covers, known, self._looked_at_again(item)))
+            if not grown and _covers(self.before[block], state):
                 return
             self.before[block] = state
             owner = block.owner
             if owner is None:
                 return
             # From here on the whole of what is around counts: both branches, or all iterations.
-            onward &= not owner.is_loop
-            known = self._known_onward(owner)
+            known = self._looked_at_again(owner)
             state = self._control(owner, self.before[owner])
-            onward |= not _covers(known, self._known_onward(owner))
+            grown = not all(map(_covers, known, self._looked_at_again(owner)))
             block, index = owner.block, owner.block.items.index(owner) + 1
 
-    def _known_onward(self, item: Item) -> State:
-        """What is known behind the branches of an item by which a loop around goes round; nothing of any other item."""
-        branch = item.onward if isinstance(item, Control) else None
-        return self.before[branch] if branch is not None else 0
+    def _looked_at_again(self, item: Item) -> list[State]:
+        """What is known at an item for others further on in its block, or for the next iteration: where branches are
+        decided, at a set for its wait, and behind branches by which a loop goes round."""
+        found = [self.before[item]] if item in self.excluding else []
+        if type(item) is Flag and not item.is_wait:
+            found.append(self.missing(item.pair, item))
+        elif type(item) is Control and item.onward is not None:
+            found.append(self.before[item.onward])
+        return found
 
     # -- event ids ----------------------------------------------------------------------------------------------
 

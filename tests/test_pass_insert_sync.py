@@ -332,16 +332,46 @@ def test_branches_that_exclude_each_other():
     check_kernels(range(30, 70), branches=0.3)
 
 
+def test_what_a_flag_carries_is_looked_at_again():
+    """In the loop the flag before it makes no difference: there is one around. But the flag behind the loop, set before
+    the one around is waited for, carries it to the last copy: the first copy is done, also where no iteration runs."""
+    check(f"""
+        func.func @k(%x: {MEMORY}, %y: {MEMORY}, %n: index, %s: f32) attributes {{ascend.kernel}} {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %a = "ascendc.local_tensor"() {{name_hint = "a", offset = 0 : i64}} : () -> {FLAT}
+          %b = "ascendc.local_tensor"() {{name_hint = "b", offset = 256 : i64}} : () -> {FLAT}
+          "ascendc.copy_out"(%x, %a, %n, %n) : ({MEMORY}, {FLAT}, index, index) -> ()
+          %m = arith.divsi %n, %c2 : index
+          scf.for %i = %c0 to %m step %c1 {{
+            "ascendc.exp"(%b, %b) : ({FLAT}, {FLAT}) -> ()
+            %f = arith.cmpf olt, %s, %s : f32
+            "ascendc.duplicate"(%a, %s) : ({FLAT}, f32) -> ()
+            scf.if %f {{
+              "ascendc.copy_out"(%y, %a, %n, %n) : ({MEMORY}, {FLAT}, index, index) -> ()
+            }} else {{
+              "ascendc.exp"(%a, %b) : ({FLAT}, {FLAT}) -> ()
+            }}
+          }}
+          "ascendc.copy_out"(%x, %a, %n, %n) : ({MEMORY}, {FLAT}, index, index) -> ()
+          return
+        }}""", seed=0, paths=20)  # fmt: skip
+
+
 def check_kernels(seeds, branches=0.1):
     for seed in seeds:
-        text = Writer(seed, branches).kernel()
-        with jascend.dialect.make_context():
-            module = run_pipeline(ir.Module.parse(text), "insert-sync")
-            kernel = module.body.operations[0]
-            for path in range(6):
-                run = Run(1000 * seed + path)
-                try:
-                    run.block(kernel.regions[0].blocks[0])
-                    assert not run.flags, f"never waited for: {list(run.flags)}"
-                except AssertionError as error:
-                    raise AssertionError(f"seed {seed}, path {path}: {error}\n{module}") from None
+        check(Writer(seed, branches).kernel(), seed)
+
+
+def check(text, seed, paths=6):
+    with jascend.dialect.make_context():
+        module = run_pipeline(ir.Module.parse(text), "insert-sync")
+        kernel = module.body.operations[0]
+        for path in range(paths):
+            run = Run(1000 * seed + path)
+            try:
+                run.block(kernel.regions[0].blocks[0])
+                assert not run.flags, f"never waited for: {list(run.flags)}"
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}, path {path}: {error}\n{module}") from None
