@@ -17,7 +17,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import buffer_bytes, bytes_of, constant_index
+from jascend.dialect.ascendc import constant_index, element_bits
 
 VIEW = "ascendc.view"
 _SLT = int(arith.CmpIPredicate.slt)
@@ -71,11 +71,23 @@ class Place(NamedTuple):
     address: int | None = None
 
 
+class Sizes(dict[ir.Type, tuple[int, int]]):
+    """The bytes of buffers and the bits of their elements, by type: of very many buffers few types are different."""
+
+    def __missing__(self, type_: ir.Type) -> tuple[int, int]:
+        bits = element_bits(type_.element_type)
+        found = self[type_] = type_.get_dim_size(0) * bits // 8, bits
+        return found
+
+
 class Accesses:
     """What the ops of a kernel touch. Where a buffer lies is looked up once, for all that touch it."""
 
     def __init__(self):
         self._places: dict[ir.Value, Place] = {}
+        self._sizes = Sizes()
+        self._offsets: dict[ir.Value, int | None] = {}  # of views, where they are constant
+        self._turns: dict[tuple[ir.Value, int, int], Turn | None] = {}  # of views at an offset of buffers of one size
 
     def of(self, op: ir.OpView) -> list[Access]:
         """What an op of `ascendc` touches, operand by operand."""
@@ -107,23 +119,33 @@ class Accesses:
         if name == "memref.cast":
             return self.place(owner.operands[0])
         if name == "ascendc.local_tensor":
-            return Place(value, 0, buffer_bytes(value), address=owner.offset)
+            return Place(value, 0, self._sizes[value.type][0], address=owner.offset)
         if name != VIEW:
             return Place(value, 0, 1, in_global_memory=True)
-        buffer, at = owner.operands
+        operands = owner.operands
+        buffer, at = operands[0], operands[1]
         viewed = self.place(buffer)
         if viewed.in_global_memory or not viewed.known:
             return viewed
-        element, offset = ir.MemRefType(buffer.type).element_type, constant_index(at)
+        size, (viewed_size, bits) = self._sizes[value.type][0], self._sizes[buffer.type]
+        offset = self._offset(at)
         if offset is not None:
-            start = viewed.start + bytes_of(offset, element)
-            return viewed._replace(start=start, end=start + buffer_bytes(value))
-        turn = _turn(owner, element)
+            start = viewed.start + offset * bits // 8
+            return viewed._replace(start=start, end=start + size)
+        key = at, viewed_size, bits
+        if key not in self._turns:
+            self._turns[key] = _turn(*key)
+        turn = self._turns[key]
         if turn is None:  # anywhere in what it is a view of
             return viewed._replace(known=False)
         if viewed.turn is not None:
             return viewed._replace(end=viewed.end + viewed.turn.bytes, turn=None, known=False)
-        return viewed._replace(end=viewed.start + buffer_bytes(value), turn=turn)
+        return viewed._replace(end=viewed.start + size, turn=turn)
+
+    def _offset(self, value: ir.Value) -> int | None:
+        if value not in self._offsets:
+            self._offsets[value] = constant_index(value)
+        return self._offsets[value]
 
 
 def may_coincide(op: ir.Operation, operand: str) -> bool:
@@ -145,17 +167,17 @@ def root_of(value: ir.Value) -> ir.Value:
     return value
 
 
-def _turn(view, element: ir.Type) -> Turn | None:
-    """The turn of a view at `slot * length`, where the viewed buffer has two times `length` elements."""
-    owner = view.offset.owner
+def _turn(offset: ir.Value, size: int, bits: int) -> Turn | None:
+    """The turn of a view at `slot * length`, where the viewed buffer, of `size` bytes, has two times `length` elements."""
+    owner = offset.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.muli":
         return None
     slot, length = owner.operands
     elements = constant_index(length)
-    if elements is None or bytes_of(elements * 2, element) != buffer_bytes(view.buffer):
+    if elements is None or elements * 2 * bits // 8 != size:
         return None
     found = _slot(slot)
-    return found and Turn(*found, bytes_of(elements, element))
+    return found and Turn(*found, elements * bits // 8)
 
 
 def _slot(value: ir.Value) -> tuple[ir.Operation, int, int] | None:

@@ -42,10 +42,9 @@ from mlir import ir
 
 from jascend.backends.ascend.targets import TARGETS
 from jascend.dialect import ASCENDC
-from jascend.dialect.ascendc import buffer_bytes
 from jascend.dialect.definition import Op, Operand
 
-from .accesses import VIEW, may_coincide
+from .accesses import VIEW, Sizes, may_coincide
 from .diagnostics import PassFailure, emit_error
 from .lower_to_tile import KERNEL
 from .registry import option, register_pass
@@ -161,6 +160,7 @@ class _Lives:
         self.of: dict[ir.Value, tuple[_Buffer, bool]] = {}  # what a buffer or a view is of, and whether it is the buffer
         self.around: dict[_Buffer, tuple[_Loop, ...]] = {}
         self.uses: list[list[_Use]] = []  # an instruction each
+        self.sizes = Sizes()
         self.position = -1
         self.walk(kernel.regions[0].blocks[0], ())
         for use in (use for uses in self.uses for use in uses):
@@ -194,10 +194,11 @@ class _Lives:
 
     def declare(self, op: ir.Operation, loops: tuple[_Loop, ...]) -> None:
         result = op.results[0]
-        size = buffer_bytes(result)
+        type_ = result.type
+        size, _ = self.sizes[type_]
         rounded = -(-size // _ALIGNMENT) * _ALIGNMENT
         name = op.attributes["name_hint"].value
-        buffer = _Buffer(op, name, result.type, size, rounded, self.position, self.position)
+        buffer = _Buffer(op, name, type_, size, rounded, self.position, self.position)
         self.buffers.append(buffer)
         self.of[result] = buffer, True
         self.around[buffer] = loops
