@@ -26,4 +26,4 @@ def type_name(type_: ir.Type) -> str:
 
 def element_name(value: ir.Value) -> str:
     """The type of the elements of a tensor, tile, buffer or global memory."""
-    return type_name(ir.ShapedType(value.type).element_type)
+    return type_name(value.type.element_type)

@@ -10,7 +10,6 @@ own that become diagnostics when they are printed.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import traceback
@@ -84,12 +83,19 @@ def users_line(positions: Iterable[Position]) -> Position:
     """Of positions from the innermost call outwards the first that is neither in this package nor in the file of a plugin's
     operator: a user wants the line that calls an operator, not the operator's. Of an operator that stands in the user's
     own file, the line that calls it."""
-    positions = list(positions)
-    from_user = itertools.dropwhile(_is_ours, positions)
-    users = list(itertools.takewhile(lambda position: not _is_ours(position), from_user))  # behind it, what compiles it
+    innermost, users = UNKNOWN, []
+    for position in positions:
+        if not _is_ours(position):
+            users.append(position)
+        elif users:  # behind it, what compiles it
+            break
+        elif innermost is UNKNOWN:
+            innermost = position
+    if not users:
+        return innermost
     operators = {file for _, file in ASCEND.added.values()}
-    callers = list(itertools.dropwhile(lambda position: position.file in operators, users))
-    return next((found[0] for found in (callers, users[1:], users, positions) if found), UNKNOWN)
+    callers = (position for position in users if position.file not in operators)
+    return next(callers, users[1] if len(users) > 1 else users[0])
 
 
 def _is_ours(position: Position) -> bool:

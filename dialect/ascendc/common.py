@@ -43,7 +43,7 @@ def bytes_of(count: int, element: ir.Type) -> int:
 
 
 def element_bytes_of(buffer: ir.Value) -> int:
-    return element_bytes(ir.MemRefType(buffer.type).element_type)
+    return element_bytes(buffer.type.element_type)
 
 
 def ranges(count: int, length: int, stride: int) -> list[tuple[int, int]]:
@@ -63,12 +63,12 @@ def constant_index(value: ir.Value) -> int | None:
 
 def buffer_length(buffer: ir.Value) -> int:
     """Elements of a UB buffer."""
-    return ir.MemRefType(buffer.type).get_dim_size(0)
+    return buffer.type.get_dim_size(0)
 
 
 def buffer_bytes(buffer: ir.Value) -> int:
     """Bytes of a UB buffer."""
-    type_ = ir.MemRefType(buffer.type)
+    type_ = buffer.type
     return bytes_of(type_.get_dim_size(0), type_.element_type)
 
 
@@ -77,7 +77,7 @@ def element_of(value: ir.Value) -> str:
 
 
 def space_of(value: ir.Value) -> str:
-    space = ir.MemRefType(value.type).memory_space
+    space = value.type.memory_space
     return space.value if isinstance(space, ir.StringAttr) else ""
 
 
@@ -90,8 +90,9 @@ def in_space(op, **operands: str) -> None:
 
 def elements_of(op, allowed: tuple[str, ...], *names: str) -> None:
     for name in names:
-        if element_of(getattr(op, name)) not in allowed:
-            raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}")
+        element = element_of(getattr(op, name))
+        if element not in allowed:
+            raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element}")
 
 
 def takes(op, *names: str) -> None:
@@ -101,9 +102,10 @@ def takes(op, *names: str) -> None:
 
 def same_elements(op, *names: str) -> None:
     """Whether buffers hold the same as 'dst'."""
+    element = element_of(op.dst)
     for name in names:
-        if element_of(getattr(op, name)) != element_of(op.dst):
-            raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element_of(op.dst)}")
+        if element_of(getattr(op, name)) != element:
+            raise VerifyError(f"'{name}' has elements {element_of(getattr(op, name))}, 'dst' has {element}")
 
 
 def same_lengths(op, *names: str) -> int:

@@ -108,7 +108,7 @@ def lower(low: Lowering, op: ir.Operation) -> None:
     if not any(map(is_tile, op.results)):
         for region in op.regions:
             for block in region.blocks:
-                low.block(block)
+                low.ops([view.operation for view in block.operations])
         return
     {"scf.for": _for, "scf.while": _while, "scf.if": _if}[op.name](low, op)
 
@@ -117,8 +117,9 @@ def _scalars(values) -> list[ir.Value]:
     return [value for value in values if not is_tile(value)]
 
 
-def _move(old: ir.Block, new: ir.Block) -> ir.Operation:
-    """Moves a body over; returns its old terminator, which holds on to the tiles. The new one has the scalars."""
+def _move(old: ir.Block, new: ir.Block) -> list[ir.Operation]:
+    """Moves a body over; returns its ops. The last one is its old terminator, which holds on to the tiles; the new one
+    has the scalars."""
     scalars = iter(new.arguments)
     for argument in old.arguments:
         if not is_tile(argument):
@@ -131,7 +132,7 @@ def _move(old: ir.Block, new: ir.Block) -> ir.Operation:
         following = ir.Operation.create(end.name, operands=_scalars(end.operands), loc=end.location)
     for op in ops:
         op.move_before(following)
-    return end
+    return ops
 
 
 def _replace_results(old: ir.Operation, new: ir.Operation) -> None:
@@ -163,18 +164,18 @@ def _for(low: Lowering, op: ir.Operation) -> None:
     arguments = [a for a in old.arguments if is_tile(a)]
     buffers = _carried_buffers(low, op, [v for v in initial if is_tile(v)], arguments)
     new = scf.ForOp(first, last, step, _scalars(initial), loc=op.location)
-    end = _move(old, new.body)
+    ops = _move(old, new.body)
     low.buffers.update(zip(arguments, buffers))
     low.bodies.update(dict.fromkeys(arguments, new.body))
     low.buffers.update(zip((r for r in op.results if is_tile(r)), buffers))
     _replace_results(op, new.operation)
-    _body(low, new.body, end, list(zip(buffers, arguments)))
+    _body(low, new.body, ops, list(zip(buffers, arguments)))
 
 
 def _while(low: Lowering, op: ir.Operation) -> None:
     low.b.location = op.location
     before, after = (region.blocks[0] for region in op.regions)
-    condition = before.operations[len(before.operations) - 1].operation
+    condition = before.operations[-1].operation
     if list(condition.operands)[1:] != list(before.arguments):
         low.refuse(op, "a while loop that carries tiles passes on what it carries, as it is")
     arguments = [a for a in after.arguments if is_tile(a)]
@@ -182,14 +183,15 @@ def _while(low: Lowering, op: ir.Operation) -> None:
     types = [v.type for v in _scalars(op.operands)]
     new = scf.WhileOp(types, _scalars(op.operands), loc=op.location)
     blocks = [ir.Block.create_at_start(region, types, [op.location] * len(types)) for region in new.operation.regions]
-    _move(before, blocks[0]).erase()
-    end = _move(after, blocks[1])
+    *decides, condition = _move(before, blocks[0])
+    condition.erase()
+    ops = _move(after, blocks[1])
     low.buffers.update(zip(arguments, buffers))
     low.bodies.update(dict.fromkeys(arguments, blocks[1]))
     low.buffers.update(zip((r for r in op.results if is_tile(r)), buffers))
     _replace_results(op, new.operation)
-    low.block(blocks[0])
-    _body(low, blocks[1], end, list(zip(buffers, arguments)))
+    low.ops(decides)
+    _body(low, blocks[1], ops, list(zip(buffers, arguments)))
 
 
 def _if(low: Lowering, op: ir.Operation) -> None:
@@ -210,14 +212,14 @@ def _if(low: Lowering, op: ir.Operation) -> None:
     if len(blocks) > 1 and not has_else:  # what it yields is where it belongs
         blocks.pop().operations[0].operation.erase()
     bodies = [region.blocks[0] for region in new.operation.regions if len(region.blocks)]
-    ends = [_move(old, body) for old, body in zip(blocks, bodies)]
-    for body, end in zip(bodies, ends):
-        _body(low, body, end, targets)
+    moved = [_move(old, body) for old, body in zip(blocks, bodies)]
+    for body, ops in zip(bodies, moved):
+        _body(low, body, ops, targets)
 
 
 def _changes(block: ir.Block, op: ir.Operation, low: Lowering, targets: list) -> bool:
     """Whether what a branch without ops yields is not in its place yet."""
-    yielded = [v for v in block.operations[len(block.operations) - 1].operands if is_tile(v)]
+    yielded = [v for v in block.operations[-1].operands if is_tile(v)]
     return any(low.buffers.get(value) != buffer for value, (buffer, _) in zip(yielded, targets))
 
 
@@ -225,7 +227,7 @@ def _target_of_branch(low: Lowering, op: ir.Operation, i: int, name: str, taken:
     """The buffer of a tile that branches yield, and the tile that is in it before: one from outside, or none."""
     for region in op.regions:
         block = region.blocks[0]
-        value = block.operations[len(block.operations) - 1].operands[i]
+        value = block.operations[-1].operands[i]
         own = _own_buffer(low, value)
         if own is None or own in taken:
             continue
@@ -235,8 +237,11 @@ def _target_of_branch(low: Lowering, op: ir.Operation, i: int, name: str, taken:
     return low.like(op.results[i], name or "chosen"), None
 
 
-def _body(low: Lowering, block: ir.Block, end: ir.Operation, targets: list[tuple[ir.Value, ir.Value | None]]) -> None:
-    """Lowers a body whose old terminator `end` yields a tile for each target: a buffer, and what is in it before."""
+def _body(
+    low: Lowering, block: ir.Block, moved: list[ir.Operation], targets: list[tuple[ir.Value, ir.Value | None]]
+) -> None:
+    """Lowers a body that has been moved and yields a tile for each target: a buffer, and what is in it before."""
+    *ops, end = moved
     yielded = [value for value in end.operands if is_tile(value)]
     for value, (buffer, before) in zip(yielded, targets):
         producer = value.owner
@@ -265,7 +270,7 @@ def _body(low: Lowering, block: ir.Block, end: ir.Operation, targets: list[tuple
                 low.emit("Copy", buffer, source)
         end.erase()
 
-    low.block(block, end, finish)
+    low.ops(ops, finish)
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------

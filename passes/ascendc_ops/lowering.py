@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mlir import ir
 
@@ -63,22 +63,16 @@ class Lowering:
 
     def function(self, kernel: ir.OpView) -> None:
         self.kernel, self.b = kernel.operation, Builder(kernel.location)
-        self.block(kernel.regions[0].blocks[0])
+        self.ops(operations_of(kernel.regions[0].blocks[0]))
 
-    def block(
-        self, block: ir.Block, apart_from: ir.Operation | None = None, finish: Callable[[], None] | None = None
-    ) -> None:
+    def ops(self, ops: Iterable[ir.Operation], finish: Callable[[], None] | None = None) -> None:
         """Lowers the ops of a block in order, finishes, then removes what has become dead."""
-        ops = [op.operation for op in block.operations]
-        if apart_from is not None:
-            ops.remove(apart_from)
         lowered: list[ir.Operation] = []
         for op in ops:
-            name = op.name
             if len(op.regions):
                 with ir.InsertionPoint(op):
                     lowered += self.control(op)
-            elif name.startswith(("tile.", "memref.dim")) or any(map(is_tile, op.results)):
+            elif op.name.startswith(("tile.", "memref.dim")) or any(map(is_tile, op.results)):
                 with ir.InsertionPoint(op):
                     self.operation(op)
                 lowered.append(op)
@@ -90,8 +84,9 @@ class Lowering:
 
     def control(self, op: ir.Operation) -> list[ir.Operation]:
         """Lowers a loop or branch; returns what is left of it if its results have tiles, for the caller to erase."""
-        left = [op] if any(map(is_tile, op.results)) else []
-        ahead = turns.loaded_ahead(op)
+        has_tiles = any(map(is_tile, op.results))
+        left = [op] if has_tiles else []
+        ahead = turns.loaded_ahead(op) if has_tiles else []
         if ahead:
             op = turns.take_turns(self, op, ahead)
             left += [op] if any(map(is_tile, op.results)) else []
@@ -174,7 +169,7 @@ class Lowering:
             return place
         length, element = storage(value)
         hint = hint or name_at(op.location) or op.name.partition(".")[2]
-        if turns.is_loaded_ahead(value):
+        if turns.is_loaded_ahead(op, value):
             self.halves[value] = self.buffer(2 * length, element, hint)
             self.buffers[value] = self.view(self.halves[value], 0, length)
             return self.buffers[value]
@@ -203,6 +198,11 @@ def storage(tile: ir.Value) -> tuple[int, ir.Type]:
     if type_name(element) == "i1":
         return length // 8, ir.IntegerType.get_unsigned(8)
     return length, element
+
+
+def operations_of(block: ir.Block) -> list[ir.Operation]:
+    """As they are now: what is lowered changes the block."""
+    return [op.operation for op in block.operations]
 
 
 def is_tile(value: ir.Value) -> bool:

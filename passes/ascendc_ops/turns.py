@@ -25,27 +25,32 @@ def loaded_ahead(loop: ir.Operation) -> list[int]:
     if loop.name != "scf.for":
         return []
     block = loop.regions[0].blocks[0]
-    yielded = block.operations[len(block.operations) - 1].operation.operands
+    yielded = block.operations[-1].operation.operands
     initial = list(loop.operands)[3:]
     return [
         i
         for i, (first, following) in enumerate(zip(initial, yielded))
-        if isinstance(first.type, ir.RankedTensorType) and _is_only_carried(first) and _is_only_carried(following)
+        if isinstance(first.type, ir.RankedTensorType)
+        and _is_made_to_be_carried(first) and _is_made_to_be_carried(following)
         and following.owner.parent == loop and next(iter(loop.results[i].uses), None) is None
     ]  # fmt: skip
 
 
-def _is_only_carried(value: ir.Value) -> bool:
-    """Whether a value is made for nothing but being carried, by a load or by an op that says so."""
+def _is_made_to_be_carried(value: ir.Value) -> bool:
     owner = value.owner
-    if isinstance(owner, ir.Block) or (owner.name not in _LOADS and AHEAD not in owner.attributes):
+    return not isinstance(owner, ir.Block) and _is_only_carried(owner.operation, value)
+
+
+def _is_only_carried(owner: ir.Operation, value: ir.Value) -> bool:
+    """Whether a value is made for nothing but being carried, by a load or by an op that says so."""
+    if owner.name not in _LOADS and AHEAD not in owner.attributes:
         return False
     return len(list(islice(value.uses, 2))) == 1
 
 
-def is_loaded_ahead(value: ir.Value) -> bool:
-    """Whether a tile is the first one of those that a loop loads ahead."""
-    if not _is_only_carried(value):
+def is_loaded_ahead(op: ir.Operation, value: ir.Value) -> bool:
+    """Whether a tile that an op makes is the first one of those that a loop loads ahead."""
+    if not _is_only_carried(op, value):
         return False
     use = next(iter(value.uses))
     return use.operand_number - 3 in loaded_ahead(use.owner.operation)
