@@ -39,11 +39,11 @@ def _in_lanes(low: Lowering, view, memory: ir.Value) -> list[ir.Value]:
     return [_times(low, view.offset, lanes), _times(low, view.count, lanes)]
 
 
-def _times(low: Lowering, number: ir.Value, factor: int) -> ir.Value:
+def _times(low: Lowering, number: ir.Value, factor: int, name: str | None = None) -> ir.Value:
     constant = constant_index(number)
-    if factor == 1:
-        return number
-    return low.b.op(arith.muli, number, low.b.index(factor)) if constant is None else low.b.index(constant * factor)
+    if constant is not None:
+        return low.b.index(constant * factor)
+    return number if factor == 1 else low.b.op(arith.muli, number, low.b.index(factor), name=name)
 
 
 def _fill_if_short(low: Lowering, dst: ir.Value, count: ir.Value, length: int, element: ir.Type, pad: float) -> ir.Value | None:
@@ -84,7 +84,7 @@ def load_rows(low: Lowering, op: ir.Operation) -> None:
     rows, pad = length // view.pitch, view.pad
     width = element_bytes_of(dst)
     if view.row_length == view.pitch == view.gm_pitch:
-        count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
+        count = _times(low, view.rows, view.pitch, "count")
         if pad is not None and not is_at_least(view.rows, rows, at=view.operation):
             _fill_if_short(low, dst, view.rows, rows, element, pad)
         low.emit("CopyIn", dst, view.source, view.offset, count)
@@ -102,7 +102,7 @@ def load_rows(low: Lowering, op: ir.Operation) -> None:
 def store_rows(low: Lowering, op: ir.Operation) -> None:
     view = op.opview
     if view.row_length == view.pitch == view.gm_pitch:
-        count = low.b.op(arith.muli, view.rows, low.b.index(view.pitch), name="count")
+        count = _times(low, view.rows, view.pitch, "count")
         low.emit("CopyOut", view.target, low.of(view.value), view.offset, count, once=view.once)
         return
     low.emit("CopyOutRows", view.target, low.of(view.value), view.offset, view.rows, **_layout(view), once=view.once)

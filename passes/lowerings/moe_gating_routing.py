@@ -127,7 +127,7 @@ class _GatingRouting(Routing):
 
         def put(token):
             last = b.op(arith.minsi, b.op(arith.addi, token, tokens), end, name="last_token")
-            pair, count = b.op(arith.muli, token, b.index(s.slots), name="first_pair"), self.pairs_between(token, last)
+            pair, count = self.t.times(token, s.slots, "first_pair"), self.pairs_between(token, last)
 
             def put_aside():
                 return [
@@ -150,13 +150,13 @@ class _GatingRouting(Routing):
         self.find_bases()
 
     def pairs_between(self, first: ir.Value, end: ir.Value) -> ir.Value:
-        tokens = self.b.op(arith.subi, end, first, name="tokens_here")
-        return self.b.op(arith.muli, tokens, self.b.index(self.shape.slots), name="pairs_here")
+        tokens = self.t.minus(end, first, "tokens_here")
+        return self.t.times(tokens, self.shape.slots, "pairs_here")
 
     def ordered(self, first: ir.Value, end: ir.Value, total: ir.Value) -> tuple[Block, ir.Value, ir.Value]:
         """The block of these tokens, its ranks, and the counts with it."""
         ids = self.chosen(first, end)
-        block = self.order.block(self.b.op(arith.muli, first, self.b.index(self.shape.slots), name="first_pair"), ids)
+        block = self.order.block(self.t.times(first, self.shape.slots, "first_pair"), ids)
         comment(block.expert.owner, "The pairs of these tokens in the order of their experts.")
         ranks, total = self.order.ranks(block, total)
         return block, ranks, total
@@ -190,7 +190,7 @@ class _GatingRouting(Routing):
         g = gating.shape
 
         def batch(row, place, wide):
-            rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), gating.batch_rows, name="rows")
+            rows = self.t.smaller(self.t.minus(end, row, "rows_left"), gating.batch_rows, "rows")
             with b.at(self.of_gating):
                 scores, weights, ids = gating.gated(row, rows)
                 if writes is None:

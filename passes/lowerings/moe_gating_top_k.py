@@ -261,10 +261,10 @@ class Gating:
         return b.select(is_expert, x, b.splat(self.neg_inf, n), name)
 
     def batch(self, row: ir.Value, end: ir.Value) -> list[ir.Value]:
-        b, s = self.b, self.shape
+        s = self.shape
         rows = self.batch_rows
         if s.rows > 1:
-            rows = b.op(arith.minsi, b.op(arith.subi, end, row, name="rows_left"), rows, name="rows")
+            rows = self.t.smaller(self.t.minus(end, row, "rows_left"), rows, "rows")
         self.store(*self.gated(row, rows), row, rows)
         return []
 
@@ -304,7 +304,7 @@ class Gating:
 
     def write_scores(self, scores: ir.Value, row: ir.Value, rows: ir.Value) -> None:
         b, s = self.b, self.shape
-        parts = rows if s.parts == 1 else b.op(arith.muli, rows, b.index(s.parts), name="parts")
+        parts = self.t.times(rows, s.parts, "parts")
         if self.op.norm_type != SOFTMAX:
             is_number = b.cmpf("OEQ", scores, scores, "is_number")
             scores = b.select(is_number, scores, b.splat(b.f32(0.0), s.lanes), "out")
@@ -485,7 +485,7 @@ class Gating:
             number = self.t.extract(table_rows, i, "table_row")
             number = b.op(arith.index_cast, b.index_type, number)
             row = self.load_integers(op.tid2eid, number, k, width, "ids_of_token", row_elements=s.k)
-            place = b.op(arith.muli, i, b.index(s.top), name="place")
+            place = self.t.times(i, s.top, "place")
             return [tensor.insert_slice(row, ids, [place], [], [], [_DYNAMIC], [width], [1], loc=b.loc("ids"))]
 
         ids = b.splat(b.i32(0), s.rows * s.top, "ids")
@@ -546,8 +546,7 @@ class Gating:
 
     def load(self, value, row, count, length: int, element: ir.Type, name: str, row_elements: int = 1) -> ir.Value:
         """`count` elements from a row on; 0 in the other lanes."""
-        b = self.b
-        offset = row if row_elements == 1 else b.op(arith.muli, row, b.index(row_elements), name=f"{name}_offset")
+        offset = self.t.times(row, row_elements, f"{name}_offset")
         if not self.producers.is_load(value):
             emit_error(self.op, f"'{self.op.operation.name}' takes ids and masks from memory: kernels do not compute them")
             raise Unsupported
@@ -558,7 +557,7 @@ class Gating:
 
     def store_rows(self, value, memory, row, rows, row_elements: int, length: int, pitch: int) -> None:
         """The first `length` of every `pitch` lanes, to where `row` is, in rows of so many elements."""
-        offset = self.b.op(arith.muli, row, self.b.index(row_elements), name="offset")
+        offset = self.t.times(row, row_elements, "offset")
         self.b.build(
             TILE.classes["StoreRows"], value, memory, offset, rows, row_length=length, gm_pitch=length, pitch=pitch
         )

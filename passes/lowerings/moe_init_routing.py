@@ -119,7 +119,7 @@ class Routing:
         self.enter()
         self.plan_rows()
         if self.shape.alone:
-            pairs = self.b.op(arith.muli, self.count, self.b.index(self.shape.slots), name="pairs")
+            pairs = self.t.times(self.count, self.shape.slots, "pairs")
             self.alone(self.ids(self.zero, pairs))
         else:
             self.together()
@@ -298,7 +298,7 @@ class Routing:
 
                 order.each_step(self.carried_by_counts(), count, "The counts.")
             if not self.scattered:
-                pairs = b.op(arith.muli, self.count, b.index(s.slots), name="pairs")
+                pairs = self.t.times(self.count, s.slots, "pairs")
                 self.write_index(place, has_place, self.zero, pairs)
             return []
 
@@ -308,7 +308,7 @@ class Routing:
             return
         lane = self.pair_rows.number
         for predicate, token in (("OGE", self.tokens[0]), ("OLT", self.tokens[1])):
-            pair = b.op(arith.muli, token, b.index(s.slots), name="own_pair")
+            pair = self.t.times(token, s.slots, "own_pair")
             mine = b.cmpf(predicate, lane, b.splat(self.t.f32_of(pair), s.lanes), "is_mine")
             has_place = b.op(arith.andi, has_place, mine, name="is_mine")
         self.copy(block, place, has_place, self.zero)
@@ -344,7 +344,7 @@ class Routing:
         self.own = None
         if s.steps > 1:
             self.own = t.workspace("bases", s.row, b.i32_type, "core")
-            self.start_of_own = b.op(arith.muli, order.core, b.index(s.row), name="own_bases")
+            self.start_of_own = t.times(order.core, s.row, "own_bases")
 
         def step(number, *offset):
             bases = order.bases(number)
@@ -428,7 +428,7 @@ class Routing:
             blocks = t.make("Broadcast", number, length=8 * s.lanes, name="pair_blocks", width=8)
 
             def also(pair, place):
-                one = slice_of(b, blocks, b.op(arith.muli, pair, b.index(8)), 8, "pair_block")
+                one = slice_of(b, blocks, self.t.times(pair, 8), 8, "pair_block")
                 t.store(one, self.site.outputs["expanded_row_idx"], place, self.one)
 
         if self.made is not None and (self.in_parts or self.sources[0].parts == 1):
@@ -512,10 +512,10 @@ class Routing:
         end = b.splat(t.f32_of(kept, "listed_here"), 2 * s.width)
         is_pair = b.cmpf("OLT", t.to_f32(half, "pair_number"), end, "is_pair")
         pairs = b.select(is_pair, pairs, t.splat(0, pairs, "nothing"), "pairs")
-        offset = b.op(arith.muli, listed, b.index(2), name="first_listed")
-        left = b.op(arith.subi, b.index(s.all_experts), listed, name="room")
+        offset = t.times(listed, 2, "first_listed")
+        left = t.minus(b.index(s.all_experts), listed, "room")
         room = b.op(arith.minsi, left, b.index(s.width), name="rows_here")
-        self.store_counts(pairs, offset, b.op(arith.muli, room, b.index(2), name="lanes_here"))
+        self.store_counts(pairs, offset, t.times(room, 2, "lanes_here"))
         return [b.op(arith.addi, listed, kept, name="listed")]
 
     def store_counts(self, value: ir.Value, offset: ir.Value, count: ir.Value) -> None:
@@ -552,12 +552,12 @@ class Routing:
         def of_expert(entry):
             pairs = self.t.index_at(count, entry, "pairs")
             used = b.op(arith.minsi, pairs, capacity, name="used_rows")
-            expert = b.op(arith.addi, first, entry, name="expert")
+            expert = self.t.plus(first, entry, "expert")
             row = b.op(arith.addi, b.op(arith.muli, expert, capacity), used, name="first_unused")
             unused = b.op(arith.subi, capacity, used, name="unused_rows")
             for zeros, memory, length in self.zeros:
-                start = b.op(arith.muli, row, b.index(length), name="unused_start")
-                size = b.op(arith.muli, unused, b.index(length), name="unused_size")
+                start = self.t.times(row, length, "unused_start")
+                size = self.t.times(unused, length, "unused_size")
                 lanes = b.index(length_of(zeros))
 
                 def piece(at, zeros=zeros, memory=memory, start=start, size=size, lanes=lanes):

@@ -8,7 +8,7 @@ from mlir.dialects import arith
 from jascend.dialect import TILE
 from jascend.dialect.ascendc import constant_index
 
-from ..builder import Builder, Stage, tile_type
+from ..builder import Builder, Stage, name_of, tile_type
 from .row_chunks import length_of, slice_of
 
 GREATEST = 3.4028234663852886e38  # finite number of float32
@@ -18,6 +18,11 @@ _REDUCTIONS = {
     "add": Stage("AddLanes", "The sum of a tile."), "max": Stage("LargestLane", "The largest element of a tile."),
     "min": Stage("SmallestLane", "The smallest element of a tile."),
 }  # fmt: skip
+
+
+def _has_no_name(value: ir.Value, number: int | None) -> bool:
+    """Whether a value is a mere number. One with a name is a constant of the text, which says more there."""
+    return number is not None and name_of(value) is None
 
 
 class Ops:
@@ -77,9 +82,10 @@ class Ops:
         return self.b.select(self.b.cmpi("sgt", a, b), a, b, name)
 
     def plus(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        if constant_index(a) == 0:
-            return b
-        return a if constant_index(b) == 0 else self.b.op(arith.addi, a, b, name=name)
+        x, y = constant_index(a), constant_index(b)
+        if _has_no_name(a, x) and _has_no_name(b, y):
+            return self.b.constant(a.type, x + y)
+        return b if x == 0 else a if y == 0 else self.b.op(arith.addi, a, b, name=name)
 
     def from_column(self, place: ir.Value, column: ir.Value, name: str) -> ir.Value:
         """A position (f32), counted from a column (index) on."""
@@ -104,7 +110,17 @@ class Ops:
         return self.b.op(arith.shrsi, column, self.b.index(size.bit_length() - 1), name="unit")
 
     def minus(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        return self.b.op(arith.subi, a, b, name=name)
+        x, y = constant_index(a), constant_index(b)
+        if _has_no_name(a, x) and _has_no_name(b, y):
+            return self.b.constant(a.type, x - y)
+        return a if y == 0 else self.b.op(arith.subi, a, b, name=name)
+
+    def times(self, a: ir.Value, factor: int, name: str | None = None) -> ir.Value:
+        """An index, so many times."""
+        number = constant_index(a)
+        if _has_no_name(a, number):
+            return self.b.index(number * factor)
+        return a if factor == 1 else self.b.op(arith.muli, a, self.b.index(factor), name=name)
 
     # -- tiles --------------------------------------------------------------------------------------------------
 

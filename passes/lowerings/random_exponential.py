@@ -47,7 +47,7 @@ def lower(op: ir.OpView, site: Site) -> None:
     def row(number: ir.Value) -> list[ir.Value]:
         producers.enter_row(number, [])
         draws.enter_row(key_of(t, producers, op.key), number)
-        offset = b.op(arith.muli, number, b.index(length), name="row_offset")
+        offset = t.times(number, length, "row_offset")
 
         def one(column):
             places = b.op(arith.addi, ramp, t.splat(t.i32_of(column), ramp), name="places")
@@ -55,7 +55,7 @@ def lower(op: ir.OpView, site: Site) -> None:
             t.store(draws.numbers(places), site.outputs["q"], t.plus(offset, column, "out_offset"), count, once=True)
             return []
 
-        first = t.zero if parts == 1 else b.op(arith.muli, share.part, b.index(chunk), name="first_column")
+        first = t.zero if parts == 1 else t.times(share.part, chunk, "first_column")
         b.for_(first, b.index(length), b.index(parts * chunk), [], one, induction="column", about=Stage("DrawRow", "The row, chunk by chunk."))
         return []
 

@@ -123,7 +123,7 @@ class Order:
 
     def lane_of(self, step: ir.Value) -> ir.Value:
         """Where the tables of a step start, in those of all experts."""
-        return self.b.op(arith.muli, step, self.b.index(self.shape.step), name="first_lane")
+        return self.t.times(step, self.shape.step, "first_lane")
 
     def increase(self, table: ir.Value, name: str) -> ir.Value:
         """From each expert to the next one."""
@@ -190,7 +190,7 @@ class Order:
     def meet(self, total: ir.Value) -> None:
         """Tells the other cores the counts of this one, and waits for theirs."""
         b, s = self.b, self.shape
-        start = b.op(arith.muli, self.core, b.index(s.row), name="own_counts")
+        start = self.t.times(self.core, s.row, "own_counts")
         self.t.store(total, self.table, start, b.index(s.row))
         comment(b.build(TILE.classes["SyncAll"]), "All cores have counted.")
 
@@ -215,7 +215,7 @@ class Order:
         )  # fmt: skip
 
         def add(number, total):
-            row = slice_of(b, tables, b.op(arith.muli, number, b.index(s.width)), s.width, "counts_of_core")
+            row = slice_of(b, tables, self.t.times(number, s.width), s.width, "counts_of_core")
             return [b.op(arith.addi, total, row, name="total")]
 
         zeros = b.splat(b.i32(0), s.width, "before")

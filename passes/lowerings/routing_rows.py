@@ -106,7 +106,7 @@ class PairRows:
         t = self.t
         # Where any number of tokens is served, there may be fewer than are read at once.
         self.read_at_once = b.index(batch) if shape.tokens is not None else t.smaller(tokens, b.index(batch), "read_at_once")
-        self.last_read = b.op(arith.subi, tokens, self.read_at_once, name="last_read")
+        self.last_read = t.minus(tokens, self.read_at_once, "last_read")
         self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
         half = b.op(arith.addf, self.number, t.splat(0.5, self.number), name="lane_number_and_half")
@@ -126,7 +126,7 @@ class PairRows:
             slot = b.op(arith.subf, half, t.to_f32(first, "first_lane"), name="slot_and_half")
             group = b.op(arith.muli, self.token, t.splat(self.groups, lane), name="first_group")
             self.group = b.op(arith.addi, group, share(slot, pairs, "group_of_token"), name="group_of_lane")
-        before = b.op(arith.subi, lane, t.splat(1, lane), name="lane_before")
+        before = b.op(arith.addi, lane, t.splat(-1, lane), name="lane_before")
         # The first lane is compared with the last one, which is never a pair.
         first = b.cmpi("eq", lane, t.splat(0, lane), "is_first_lane")
         self.before = b.select(first, t.splat(shape.lanes - 1, lane), before, "lane_before")
@@ -312,17 +312,16 @@ class PairRows:
     def first_of(self, group: ir.Value, first_token: ir.Value) -> ir.Value:
         """The first token whose row is read for a group: such that as many follow."""
         b = self.b
-        first = b.op(arith.addi, first_token, b.op(arith.muli, group, b.index(self.batch)), name="token")
+        first = self.t.plus(first_token, self.t.times(group, self.batch), "token")
         return b.op(arith.minsi, first, self.last_read, name="first_read")
 
     def start_of(self, rows: Rows, row: ir.Value, part: ir.Value | None, name: str) -> ir.Value:
         """Where a row, or a part of it, starts in global memory."""
-        b = self.b
-        start = b.op(arith.muli, row, b.index(rows.length), name=name)
-        return start if part is None else b.op(arith.addi, start, self.column(rows, part), name=name)
+        start = self.t.times(row, rows.length, name)
+        return start if part is None else self.t.plus(start, self.column(rows, part), name)
 
     def column(self, rows: Rows, part: ir.Value) -> ir.Value:
-        return self.b.op(arith.muli, part, self.b.index(rows.columns), name="column")
+        return self.t.times(part, rows.columns, "column")
 
     def columns(self, rows: Rows, part: ir.Value | None) -> ir.Value:
         """How many elements of a row are moved."""
@@ -343,7 +342,7 @@ class PairRows:
         if self.batch > 1:
             group = b.index(0) if self.is_one else t.index_at(kept.group, number, "group")
             start = self.first_of(group, first_token)
-            start = b.op(arith.subi, start, first_token, name="first_of_block")
+            start = t.minus(start, first_token, "first_of_block")
         b.for_(
             first, end, b.index(1), [], lambda pair: self.write_pair(kept, pair, start, outputs, part, also),
             induction="pair", about=Stage("WritePairs", "Once for each of their pairs."),
@@ -361,7 +360,7 @@ class PairRows:
             for tile, rows in outputs:
                 offset = self.start_of(rows, place, part, "target")
                 if row is not None:
-                    tile = slice_of(b, tile, b.op(arith.muli, row, b.index(rows.pitch)), rows.pitch, "row")
+                    tile = slice_of(b, tile, self.t.times(row, rows.pitch), rows.pitch, "row")
                 t.store(tile, rows.memory, offset, self.columns(rows, part))
             return []
 
