@@ -7,7 +7,7 @@ changes when it is known which of them stay and what they are given.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mlir import ir
 
@@ -49,28 +49,26 @@ class Node:
     def __init__(self, op: ir.Operation, around: Node | None, values: dict[ir.Value, Value]):
         self.op, self.name, self.around = op, op.name, around
         self.attributes: dict[str, ir.Attribute] = dict(op.attributes.items())
-        self.operands: list[Value] = [values[operand] for operand in op.operands]
+        self.operands: Sequence[Value] = [values[operand] for operand in op.operands]
         for operand in self.operands:
             operand.users.add(self)
-        self.blocks: list[list[Node]] = []
-        self.arguments: list[Value] = []  # of all blocks
+        self.blocks: Sequence[list[Node]] = ()
+        self.arguments: Sequence[Value] = ()  # of all blocks
+        self.size, self.shape = int(self.name not in _SILENT), hash(self.name)
         if len(op.regions):
-            for block in (block for region in op.regions for block in region.blocks):
-                for argument in block.arguments:
-                    values[argument] = Value(argument, None)
-                    self.arguments.append(values[argument])
-                self.blocks.append([Node(view.operation, self, values) for view in block.operations])
-        self.results: list[Value] = []
-        for result in op.results:
-            values[result] = Value(result, self)
-            self.results.append(values[result])
-        self.measure()
-        self.shape = hash((self.name, *map(shapes_of, self.blocks))) if self.blocks else hash(self.name)
+            blocks = [block for region in op.regions for block in region.blocks]
+            self.arguments = [Value(argument, None) for block in blocks for argument in block.arguments]
+            values.update((argument.handle, argument) for argument in self.arguments)
+            self.blocks = [[Node(view.operation, self, values) for view in block.operations] for block in blocks]
+            self.measure()
+            self.shape = hash((self.name, *map(shapes_of, self.blocks)))
+        self.results: Sequence[Value] = [Value(result, self) for result in op.results]
+        for result in self.results:
+            values[result.handle] = result
 
     def measure(self) -> None:
-        self.size = int(self.name not in _SILENT)
-        if self.blocks:
-            self.size += len(self.blocks) + sum(map(lines_of, self.blocks))
+        """Anew, where something in its blocks has become a call."""
+        self.size = 1 + len(self.blocks) + sum(map(lines_of, self.blocks))
 
     @property
     def location(self) -> ir.Location:
