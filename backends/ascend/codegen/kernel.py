@@ -9,7 +9,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import PurePath
 
 from mlir import ir
@@ -323,8 +322,9 @@ class Emitter:
 
     def scalar(self, op: ir.Operation) -> None:
         result = op.results[0]
-        uses = list(islice(result.uses, 2))
-        if result in self.values or not uses:
+        uses = iter(result.uses)
+        use = next(uses, None)
+        if use is None or result in self.values:
             return
         if op.name == "arith.constant":
             self.values[result] = self.constant(op.attributes["value"])
@@ -335,7 +335,8 @@ class Emitter:
             emit_error(op, f"'{op.name}' has no text in Ascend C")
             raise PassFailure from None
         name = name_at(op.location)
-        if MEMBER not in op.attributes and len(uses) == 1 and (name is None or uses[0].owner.name == "scf.yield"):
+        may_fold = name is None or use.owner.name == "scf.yield"
+        if may_fold and next(uses, None) is None and MEMBER not in op.attributes:
             self.values[result] = value
         else:
             self.values[result] = self.declare(ctype(result.type), name or "value", value.text)
@@ -477,6 +478,8 @@ _CONTROL_FLOW = {"scf.for": Emitter.for_, "scf.while": Emitter.while_, "scf.if":
 
 def _plain(text: str) -> str:
     """Text for a comment: one line, and none that ends in a backslash and takes the next line along."""
+    if text.isprintable() and "\\" not in text:
+        return text
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
 
 
@@ -491,8 +494,10 @@ def _wrapped(text: str, depth: int) -> list[str]:
     if not text:
         return [""]
     if text.startswith("//"):
-        prefix = f"{_INDENT * depth}// "
-        return textwrap.wrap(text[2:].strip(), max(_WIDTH, len(prefix) + 40), initial_indent=prefix, subsequent_indent=prefix)
+        prefix, about = f"{_INDENT * depth}// ", text[2:].strip()
+        if about and len(prefix) + len(about) <= _WIDTH:
+            return [prefix + about]
+        return textwrap.wrap(about, max(_WIDTH, len(prefix) + 40), initial_indent=prefix, subsequent_indent=prefix)
     lines, indent = [], _INDENT * depth
     while len(indent) + len(text) > _WIDTH:
         room = _WIDTH - len(indent)

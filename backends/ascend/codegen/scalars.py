@@ -107,7 +107,7 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
     if name == "arith.constant":
         return constant(op.attributes["value"].value, type_name(op.results[0].type))
     if name in _INFIX:
-        is_logical = type_name(op.results[0].type) == "i1"
+        is_logical = name in _LOGICAL and type_name(op.results[0].type) == "i1"
         if is_logical and name == "arith.xori" and operands[1].text == "true":
             return Expr(f"!{operands[0].inside(_UNARY)}", _UNARY, reads)
         symbol, strength = (_LOGICAL if is_logical else _INFIX)[name]
