@@ -19,8 +19,8 @@ _NAMES = {
 def type_name(type_: ir.Type) -> str:
     """What `str(type_)` is."""
     name = _NAMES.get(type(type_))
-    if name is None and isinstance(type_, ir.IntegerType) and type_.is_signless:
-        return f"i{type_.width}"
+    if name is None and isinstance(type_, ir.IntegerType):
+        return f"{'' if type_.is_signless else 'u' if type_.is_unsigned else 's'}i{type_.width}"
     return name or str(type_)
 
 

@@ -181,8 +181,10 @@ def duplicate(out: Emitter, op: ir.Operation) -> None:
 
 
 def scalar_of(out: Emitter, scalar: ir.Value) -> str:
-    """A scalar where the API deduces the element type from it."""
-    return f"static_cast<int16_t>({out.text(scalar)})" if type_name(scalar.type) == "i16" else out.text(scalar)
+    """A scalar where the API deduces the element type from it; a buffer stays what it is."""
+    type_ = scalar.type
+    is_short = isinstance(type_, ir.IntegerType) and type_.width == 16
+    return f"static_cast<int16_t>({out.text(scalar)})" if is_short else out.text(scalar)
 
 
 @prints("create_vec_index")
