@@ -14,12 +14,20 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from mlir import ir
-from mlir.dialects import arith, math, scf, tensor
+from mlir.dialects import arith, math, scf
 
 COMMENT = "ascend.comment"
 STAGE, STAGE_END = "ascend.stage", "ascend.stage_end"
 PART, PART_END = "ascend.part", "ascend.part_end"
 RUNS = "ascend.runs"
+# Upstream's builders of these find out what needs no finding out, which takes most of the time: made at once instead.
+_PLAIN = {
+    getattr(arith, name): f"arith.{name}"
+    for name in (
+        "addi", "subi", "muli", "andi", "ori", "xori", "minsi", "maxsi", "shrsi", "shli",
+        "addf", "subf", "mulf", "divf", "negf", "minimumf", "maximumf",
+    )
+}  # fmt: skip
 _SILENT = ("arith.constant", "tensor.splat")  # what need not show in the text
 
 
@@ -126,7 +134,7 @@ class Builder:
     def __init__(self, location: ir.Location):
         self.location = location
         self.index_type = ir.IndexType.get()
-        self.i32_type = ir.IntegerType.get_signless(32)
+        self.i32_type, self.i64_type = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
         self.f32_type = ir.F32Type.get()
 
     @property
@@ -183,16 +191,25 @@ class Builder:
 
     def op(self, function: Callable, *operands, name: str | None = None, **kwargs) -> ir.Value:
         """An upstream op by its builder function: `b.op(arith.addf, x, y, name="sum")`."""
+        if function in _PLAIN and not kwargs:
+            return self._plain(_PLAIN[function], operands, name)
         return function(*operands, loc=self.loc(name), **kwargs)
 
+    def _plain(self, op: str, operands: Sequence[ir.Value], name: str | None, **attributes: ir.Attribute) -> ir.Value:
+        """An op with one result, whose type follows from the operands."""
+        made = ir.Operation.create(op, None, operands, attributes, loc=self.loc(name), infer_type=True)
+        return made.results[0]
+
     def cmpi(self, predicate: str, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        return arith.cmpi(getattr(arith.CmpIPredicate, predicate), a, b, loc=self.loc(name))
+        number = ir.IntegerAttr.get(self.i64_type, int(arith.CmpIPredicate[predicate]))
+        return self._plain("arith.cmpi", (a, b), name, predicate=number)
 
     def cmpf(self, predicate: str, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        return arith.cmpf(getattr(arith.CmpFPredicate, predicate), a, b, loc=self.loc(name))
+        number = ir.IntegerAttr.get(self.i64_type, int(arith.CmpFPredicate[predicate]))
+        return self._plain("arith.cmpf", (a, b), name, predicate=number)
 
     def select(self, condition: ir.Value, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
-        return arith.select(condition, a, b, loc=self.loc(name))
+        return self._plain("arith.select", (condition, a, b), name)
 
     def float_of_bits(self, bits: ir.Value, name: str | None = None) -> ir.Value:
         return arith.bitcast(self.f32_type, bits, loc=self.loc(name))
@@ -203,7 +220,8 @@ class Builder:
     # -- tiles --------------------------------------------------------------------------------------------------
 
     def splat(self, scalar: ir.Value, length: int, name: str | None = None) -> ir.Value:
-        return tensor.splat(tile_type(length, scalar.type), scalar, [], loc=self.loc(name))
+        tile = tile_type(length, scalar.type)
+        return ir.Operation.create("tensor.splat", [tile], [scalar], loc=self.loc(name)).results[0]
 
     def exp(self, x: ir.Value, name: str | None = None) -> ir.Value:
         return math.exp(x, loc=self.loc(name))
