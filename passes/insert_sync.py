@@ -109,7 +109,7 @@ class _Synchroniser(Program):
         super().__init__(kernel, in_order)
         self.adding = False
         self.added = 0
-        self.rounds: dict[Control, int] = {}  # how many times the body of a loop has been walked, from its entry
+        self.rounds: dict[Control, int] = {}  # how many times a loop has been walked, from its entry
         self.known: dict[Control, dict] = {}  # what walks of a control-flow op have found, by the state before it
 
     def synchronise(self) -> None:
@@ -132,8 +132,8 @@ class _Synchroniser(Program):
     def walk(self, block: Block, state: State, index: int = 0) -> State:
         if not self.adding:
             return super().walk(block, state, index)
-        if block.owner is not None:
-            self.rounds[block.owner] = self.rounds.get(block.owner, 0) + 1
+        if block.owner is not None and block is block.owner.blocks[0]:
+            self.rounds[block.owner] += 1
         while True:
             try:
                 return super().walk(block, state, index)
