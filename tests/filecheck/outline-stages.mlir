@@ -10,6 +10,9 @@
 // Two passes over different parts of memory are one function. The row and the memory are the same at both calls, and so is
 // the buffer; bounds are arguments. The first load belongs to its loop, with its flags, and is a function itself.
 // CHECK-LABEL: func.func @twice(
+// What only the functions use is theirs alone.
+// CHECK-NOT:     name_hint = "x"
+// CHECK:         name_hint = "s"
 // CHECK:         %[[N:.*]] = "ascendc.tiling"
 // CHECK:         %[[M:.*]] = "ascendc.tiling"
 // CHECK:         %[[ROW:.*]] = arith.muli %{{.*}} {ascend.member}
@@ -159,5 +162,156 @@ func.func @unlike(%in: memref<?x64xf32, "gm">, %n: index) attributes {ascend.ker
       "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
     } {ascend.comment = "Short.", ascend.stage = "Short"}
   } {ascend.comment = "All of them.", ascend.stage = "All"}
+  return
+}
+
+// -----
+
+// A part that each of two stages has once is in their function, not one of its own: the stages are alike. The first of them
+// to be found is the inner one. A barrier that only the ops have that are given up, in the part or at the end, is kept.
+// CHECK-LABEL: func.func @nested(
+// CHECK-NOT:     name_hint
+// CHECK:         func.call @nested.Both(%arg1)
+// CHECK:         scf.for
+// CHECK:           func.call @nested.Both(%{{.*}})
+// CHECK-NOT:     func.func private @nested.Twice
+// CHECK:       func.func private @nested.Both(%arg0: index)
+// CHECK-DAG:     %[[X:.*]] = "ascendc.local_tensor"() {name_hint = "x"
+// CHECK-DAG:     %[[C:.*]] = arith.constant 64 : index
+// CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG:     %[[LOW:.*]] = "ascendc.view"(%[[X]], %[[ZERO]])
+// CHECK-DAG:     %[[HIGH:.*]] = "ascendc.view"(%[[X]], %[[C]])
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %arg0
+// CHECK-NEXT:      "ascendc.exp"(%[[HIGH]], %[[LOW]])
+// CHECK-NEXT:      "ascendc.pipe_barrier"
+// CHECK-NEXT:      "ascendc.exp"(%[[X]], %[[X]])
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      "ascendc.pipe_barrier"
+// CHECK-NEXT:    {{^ *}}}
+// CHECK-NEXT:    return
+func.func @nested(%n: index, %m: index) attributes {ascend.kernel} {
+  %x = "ascendc.local_tensor"() {name_hint = "x", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.for %row = %c0 to %n step %c1 {
+    scf.for %i = %c0 to %m step %c1 {
+      %low = "ascendc.view"(%x, %c0) {ascend.part = "Twice"} : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+      %high = "ascendc.view"(%x, %c64) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+      "ascendc.exp"(%high, %low) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.pipe_barrier"() {pipe = "V"} : () -> ()
+      "ascendc.exp"(%x, %x) {ascend.part_end = "Two."} : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+      "ascendc.pipe_barrier"() {pipe = "V"} : () -> ()
+    } {ascend.comment = "Both.", ascend.stage = "Both"}
+    scf.for %j = %c0 to %n step %c1 {
+      scf.for %i = %c0 to %j step %c1 {
+        %low = "ascendc.view"(%x, %c0) {ascend.part = "Twice"} : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+        %high = "ascendc.view"(%x, %c64) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+        "ascendc.exp"(%high, %low) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+        "ascendc.exp"(%x, %x) {ascend.part_end = "Two."} : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+        "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+        "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+        "ascendc.ln"(%x, %x) : (memref<128xf32, "ub">, memref<128xf32, "ub">) -> ()
+      } {ascend.comment = "Both.", ascend.stage = "Both"}
+    }
+  }
+  return
+}
+
+// -----
+
+// The same with the part at a third place: it is a function, which got its ops from a stage that has none any more.
+// CHECK-LABEL: func.func @thrice(
+// CHECK:         %[[SUM:.*]] = func.call @thrice.Sum(%arg1)
+// CHECK:         %[[V:.*]] = func.call @thrice.Twice(%[[SUM]])
+// CHECK-NEXT:    "ascendc.duplicate"(%{{.*}}, %[[V]])
+// CHECK:         scf.for
+// CHECK:           func.call @thrice.Sum(
+// CHECK-LABEL: func.func private @thrice.Twice(%arg0: f32) -> f32
+// CHECK:         %[[V:.*]] = "ascendc.get_value"
+// CHECK-NEXT:    %[[W:.*]] = arith.addf %arg0, %[[V]]
+// CHECK-NEXT:    return %[[W]]
+// CHECK-LABEL: func.func private @thrice.Sum(%arg0: index) -> f32
+// CHECK:         %[[SUM:.*]] = scf.for %{{.*}} iter_args(%[[A:.*]] = %{{.*}}) -> (f32)
+// CHECK-NEXT:      %[[V:.*]] = func.call @thrice.Twice(%[[A]])
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      "ascendc.ln"
+// CHECK-NEXT:      scf.yield %[[V]]
+// CHECK:         return %[[SUM]]
+func.func @thrice(%n: index, %m: index) attributes {ascend.kernel} {
+  %x = "ascendc.local_tensor"() {name_hint = "x", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %row = %c0 to %n step %c1 {
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%a = %zero) -> (f32) {
+      %v = "ascendc.get_value"(%x, %c0) {ascend.part = "Twice"} : (memref<64xf32, "ub">, index) -> f32
+      %w = arith.addf %a, %v {ascend.part_end = "One more."} : f32
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      scf.yield %w : f32
+    } {ascend.comment = "A sum.", ascend.stage = "Sum"}
+    %v = "ascendc.get_value"(%x, %c0) {ascend.part = "Twice"} : (memref<64xf32, "ub">, index) -> f32
+    %w = arith.addf %sum, %v {ascend.part_end = "One more."} : f32
+    "ascendc.duplicate"(%x, %w) : (memref<64xf32, "ub">, f32) -> ()
+    scf.for %j = %c0 to %n step %c1 {
+      %other = scf.for %i = %c0 to %j step %c1 iter_args(%a = %zero) -> (f32) {
+        %u = "ascendc.get_value"(%x, %c0) {ascend.part = "Twice"} : (memref<64xf32, "ub">, index) -> f32
+        %t = arith.addf %a, %u {ascend.part_end = "One more."} : f32
+        "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+        "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+        "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+        scf.yield %t : f32
+      } {ascend.comment = "A sum.", ascend.stage = "Sum"}
+      "ascendc.duplicate"(%x, %other) : (memref<64xf32, "ub">, f32) -> ()
+    }
+  }
+  return
+}
+
+// -----
+
+// Of two branches that are alike one ends with a barrier, and so does the function.
+// CHECK-LABEL: func.func @ends(
+// CHECK-COUNT-2: func.call @ends.Small()
+// CHECK-LABEL: func.func private @ends.Small(
+// CHECK-COUNT-6: "ascendc.{{exp|ln}}"
+// CHECK-NEXT:    "ascendc.pipe_barrier"
+// CHECK-NEXT:    return
+func.func @ends(%n: index) attributes {ascend.kernel} {
+  %x = "ascendc.local_tensor"() {name_hint = "x", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %small = arith.cmpi slt, %i, %c1 : index
+    scf.if %small {
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    } else {
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    } {ascend.comment = "A small one.", ascend.stage = "Small,Large"}
+    scf.if %small {
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+      "ascendc.pipe_barrier"() {pipe = "V"} : () -> ()
+    } else {
+      "ascendc.ln"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    } {ascend.comment = "A small one.", ascend.stage = "Small,Large"}
+  }
   return
 }
