@@ -221,10 +221,8 @@ class _Outliner:
             for result in node.results:
                 if result.owner is call:
                     result.owner = node
-        while around is not self.root and around.name != CALL:
-            around = around.around
-        if around is not self.root:
-            around.take_over(call)
+        if call.call is not None:
+            call.call.take_over(call)
 
     # -- arguments ----------------------------------------------------------------------------------------------
 
@@ -238,12 +236,10 @@ class _Outliner:
 
     def origin(self, node: Node, place: int) -> Value | None:
         """What an operand is, wherever its function gets it from; None where that differs."""
-        value, around = node.operands[place], node.around
-        while around is not None and around.name != CALL:
-            around = around.around
-        source = around.sources.get((node, place)) if around is not None else None
+        value, call = node.operands[place], node.call
+        source = call.sources.get((node, place)) if call is not None else None
         if isinstance(source, int):
-            return around.function.agreed[source]
+            return call.function.agreed[source]
         return value if value.owner is not None or value in self.root.arguments else None
 
     def agreed(self, given: list[Value | None]) -> Value | None:
@@ -335,8 +331,9 @@ class _Outliner:
     def sweep(self) -> None:
         """Erases buffers, parts of them and constants that only the functions use, which have their own. A constant with
         a name is one of the file's."""
-        views = (view.owner for function in self.functions for call in function.calls for view in call.views)
-        for node in [*views, *self.root.blocks[0]]:
+        views = [view.owner for function in self.functions for call in function.calls for view in call.views]
+        still_there = [view for view in views if view.call is None or view.call.function.has_ops_of(view.call)]
+        for node in [*still_there, *self.root.blocks[0]]:
             _erase_unused(node)
 
 

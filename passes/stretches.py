@@ -14,7 +14,7 @@ from mlir import ir
 from .accesses import VIEW
 from .builder import COMMENT, PART, PART_END, STAGE, STAGE_END, name_of, named
 
-MARKS = (STAGE, STAGE_END, PART, PART_END)
+_MARKS = (STAGE, STAGE_END, PART, PART_END)
 BUFFER, CONSTANT, CALL = "ascendc.local_tensor", "arith.constant", "func.call"
 _SILENT = (BUFFER, CONSTANT, VIEW, "scf.yield", "scf.condition")
 _BARRIER = "ascendc.pipe_barrier"
@@ -74,6 +74,14 @@ class Node:
     def location(self) -> ir.Location:
         return named(None, self.op.location)
 
+    @property
+    def call(self) -> Call | None:
+        """The innermost call that it is in."""
+        node = self.around
+        while node is not None and node.name != CALL:
+            node = node.around
+        return node
+
     def beside(self, other: Node) -> Node:
         """The node in the block of `other` that this one is in, or is."""
         node = self
@@ -112,12 +120,12 @@ class Call(Node):
     results those of their values that are read around it.
 
     What the ops use from around them is in `sources`, by op and operand: the number of an operand of the call, or a value
-    that the function has itself: a buffer or a constant (`copied`), or a part of a buffer (`views`, with what the whole
-    is). Every use of a constant is given on its own: stretches may differ in constants. One that is known to be alone,
-    unlike any others, has its buffers and constants itself. Of a buffer that it sees in several parts, which constants
-    tell, it is given the whole."""
+    that the function has itself: a buffer, a constant, or a part of a buffer (`views`, with what the whole is). Every use
+    of a constant is given on its own: stretches may differ in constants. One that is known to be alone, unlike any others,
+    has its buffers and constants itself. Of a buffer that it sees in several parts, which constants tell, it is given the
+    whole."""
 
-    __slots__ = ("nodes", "function", "sources", "copied", "views", "inside", "key", "names", "place")
+    __slots__ = ("nodes", "function", "sources", "views", "inside", "key", "names", "place")
 
     def __init__(self, nodes: list[Node], is_alone: bool):
         self.op, self.name, self.around = None, CALL, nodes[0].around
@@ -125,13 +133,12 @@ class Call(Node):
         self.blocks, self.arguments, self.size, self.shape = [], [], 1, 0
         self.operands, self.results = [], []
         self.sources: dict[tuple[Node, int], int | Value] = {}
-        self.copied: list[Value] = []
         self.views: dict[Value, int | Value] = {}
         self.inside: list[tuple[Node, int, Value]] = []  # where its ops use its results
         self.attributes = {}
         if PART_END in nodes[-1].attributes:
-            self.attributes = {name: nodes[-1].attributes[name] for name in (STAGE_END, PART_END) if name in nodes[-1].attributes}
-            self.attributes |= {name: nodes[0].attributes[name] for name in (COMMENT, STAGE) if name in nodes[0].attributes}
+            said = [(nodes[0], COMMENT), (nodes[0], STAGE), (nodes[-1], STAGE_END), (nodes[-1], PART_END)]
+            self.attributes = {name: node.attributes[name] for node, name in said if name in node.attributes}
         self.key = self._describe(is_alone)
         for node in nodes:
             node.around = self
@@ -161,7 +168,6 @@ class Call(Node):
             """Sees a value from around for the first time."""
             whole = whole_of(value)
             if is_alone and value.is_of(BUFFER, CONSTANT):
-                self.copied.append(value)
                 taken[value] = value
             elif whole is not None and (not is_part or len(parts[whole]) > 1):
                 if whole not in numbers:
@@ -205,7 +211,7 @@ class Call(Node):
             if not is_alone:
                 key.extend((node.name, used))
                 for name, attribute in node.attributes.items():
-                    if name not in MARKS and not (top and name == COMMENT):
+                    if name not in _MARKS and not (top and name == COMMENT):
                         key.append((name, attribute))
                 if node.name == CALL:
                     key.append(node.function)
@@ -241,7 +247,6 @@ class Call(Node):
             if isinstance(source, int):
                 return given.get(source)
             if source not in call.views:
-                self.copied.append(source)
                 return source
             whole = taken(call.views[source])
             if whole is None:
@@ -368,7 +373,7 @@ def ops_of(nodes: list[Node]) -> Iterator[ir.Operation]:
     for node in nodes:
         if node.op is not None:
             yield node.op
-        elif node.function is None or not node.function.has_ops_of(node):
+        elif not node.function.has_ops_of(node):
             yield from ops_of(node.nodes)
 
 
