@@ -77,7 +77,7 @@ class AllocateUb:
             raise PassFailure
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Buffer:
     op: ir.Operation
     name: str
@@ -136,7 +136,7 @@ class _Loop:
     innermost: bool = True  # no other loop is inside
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Use:
     """An operand of an instruction that is a buffer or a view of one."""
 

@@ -41,7 +41,7 @@ _LOOPS = ("scf.for", "scf.while")
 _TERMINATORS = ("scf.yield", "scf.condition", "func.return")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Item:
     """Something in a block. `low` and `high` bound the numbers of the instructions in it."""
 
@@ -51,7 +51,7 @@ class Item:
     block: Block | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Instruction(Item):
     pipe: int = 0
     accesses: list[Access] = field(default_factory=list)
@@ -84,13 +84,13 @@ class Control(Item):
         return turns(self.op)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Barrier(Item):
     pipe: str = ""  # or "ALL"
     behind: bool = False  # right behind the item above, not right before the one below: scalar ops may be between
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Flag(Item):
     pair: Pair | None = None
     is_wait: bool = False
