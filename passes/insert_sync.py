@@ -82,6 +82,7 @@ class InsertSync:
                 program.write()
             flags, barriers = program.counts()
             remarks.add(kernel.operation, "analysis", f"{flags} flags and {barriers} barriers")
+            program.release()
 
 
 class _Trial(dict):

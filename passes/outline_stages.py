@@ -68,6 +68,7 @@ class OutlineStages:
             outliner = _Outliner(root, self.stage)
             with module.location:
                 outliner.run()
+            root.release()
             if outliner.functions:
                 calls = sum(len(function.calls) for function in outliner.functions)
                 remarks.add(

@@ -495,13 +495,25 @@ class Program:
     def items(self) -> list[Item]:
         """All items, in program order."""
         found: list[Item] = []
-
-        def visit(block: Block) -> None:
-            for item in block.items:
-                found.append(item)
-                if type(item) is Control:
-                    for inner in item.blocks:
-                        visit(inner)
-
-        visit(self.body)
+        _add_items(self.body, found)
         return found
+
+    def release(self) -> None:
+        """Takes apart what refers to each other when it has served, which would be left to a collection else."""
+        for item in self.items():
+            item.block = None
+            if type(item) is Flag:
+                item.pair = None
+            elif type(item) is Control:
+                item.turn = item.onward = None
+                item.primed.clear()
+        for block in self.blocks.values():
+            block.owner = None
+
+
+def _add_items(block: Block, found: list[Item]) -> None:
+    for item in block.items:
+        found.append(item)
+        if type(item) is Control:
+            for inner in item.blocks:
+                _add_items(inner, found)

@@ -164,21 +164,21 @@ def _movable(loop: _Loop, body: list[ir.Operation]) -> list[tuple[ir.Operation, 
 def _slice(load: ir.Operation, block: ir.Block, body: list[ir.Operation]) -> list[ir.Operation] | None:
     """The scalar ops in a loop's body that a load's operands come from, in order; None if they hold anything else."""
     found: set[ir.Operation] = set()
-
-    def visit(value: ir.Value) -> bool:
+    waiting = list(load.operands)
+    while waiting:
+        value = waiting.pop()
         owner = value.owner
         if isinstance(owner, ir.Block):
-            return owner != block or value.arg_number == 0
+            if owner == block and value.arg_number != 0:
+                return None
+            continue
         owner = owner.operation
         if owner in found or owner.block != block:
-            return True
+            continue
         if not owner.name.startswith("arith.") and owner.name != "memref.dim":
-            return False
+            return None
         found.add(owner)
-        return all(map(visit, owner.operands))
-
-    if not all(map(visit, load.operands)):
-        return None
+        waiting += owner.operands
     return [op for op in body if op in found] if found else []
 
 

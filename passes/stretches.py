@@ -70,6 +70,13 @@ class Node:
         """Anew, where something in its blocks has become a call."""
         self.size = 1 + len(self.blocks) + sum(map(lines_of, self.blocks))
 
+    def release(self) -> None:
+        """Takes apart what refers to each other when it has served, which would be left to a collection else."""
+        for block in self.blocks:
+            for node in block:
+                node.release()
+        self.around, self.operands, self.results, self.blocks = None, (), (), ()
+
     @property
     def location(self) -> ir.Location:
         return named(None, self.op.location)
@@ -144,6 +151,13 @@ class Call(Node):
             node.around = self
         for result, name in zip(self.results, self.names):
             result.owner, result.label = self, name
+
+    def release(self) -> None:
+        for node in self.nodes:
+            node.release()
+        self.nodes, self.function, self.inside = [], None, []
+        self.sources, self.copied, self.views = {}, [], {}
+        super().release()
 
     @property
     def location(self) -> ir.Location:
@@ -229,6 +243,7 @@ class Call(Node):
 
         for node in self.nodes:
             visit(node, True)
+        del take, visit  # which refer to themselves
         for value in self.operands:
             value.users.add(self)
         self._find_results()
