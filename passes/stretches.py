@@ -156,7 +156,7 @@ class Call(Node):
         for node in self.nodes:
             node.release()
         self.nodes, self.function, self.inside = [], None, []
-        self.sources, self.copied, self.views = {}, [], {}
+        self.sources, self.views = {}, {}
         super().release()
 
     @property
