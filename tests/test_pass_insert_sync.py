@@ -15,6 +15,7 @@ from mlir.dialects import arith
 
 import jascend.dialect
 from jascend.passes import insert_sync
+from jascend.passes.pipe_order import Barrier, Flag, Pair
 from jascend.passes.pipeline import run_pipeline
 
 PIPES = ("S", "V", "MTE2", "MTE3")
@@ -359,6 +360,93 @@ def test_what_a_flag_carries_is_looked_at_again():
         }}""", seed=0, paths=20)  # fmt: skip
 
 
+def test_what_decides_between_branches_is_looked_at_again():
+    """Behind the first branch the flag makes no difference: the copy may just have run. But only because of the flag it
+    has not before it is known which branch is taken."""
+
+    def flag(program):
+        body = program.blocks[the_loop(program).regions[0].blocks[0]]
+        pair = Pair(insert_sync.PIPES.index("MTE3"), insert_sync.PIPES.index("V"))
+        place = body.items[1]
+        pair.set = program._insert(Flag(None, pair=pair), body, place)
+        pair.wait = program._insert(Flag(None, pair=pair, is_wait=True), body, place)
+
+    check_by_hand(f"""
+        func.func @k(%x: {MEMORY}, %n: index, %s: f32) attributes {{ascend.kernel}} {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %a = "ascendc.local_tensor"() {{name_hint = "a", offset = 0 : i64}} : () -> {FLAT}
+          %b = "ascendc.local_tensor"() {{name_hint = "b", offset = 256 : i64}} : () -> {FLAT}
+          %m = arith.divsi %n, %c2 : index
+          scf.for %i = %c0 to %m step %c1 {{
+            "ascendc.exp"(%b, %b) : ({FLAT}, {FLAT}) -> ()
+            %f = arith.cmpf olt, %s, %s : f32
+            %k = arith.select %f, %c0, %c1 : index
+            %g = arith.cmpi sgt, %k, %c0 : index
+            scf.if %g {{
+              "ascendc.copy_out"(%x, %a, %n, %n) : ({MEMORY}, {FLAT}, index, index) -> ()
+            }}
+            scf.if %f {{
+              "ascendc.duplicate"(%a, %s) : ({FLAT}, f32) -> ()
+            }}
+          }}
+          return
+        }}""", flag)  # fmt: skip
+
+
+def test_where_a_loop_goes_round_is_looked_at_again():
+    """Behind the branches the barrier makes no difference: one of them has none. But that one ends the loop."""
+
+    def barrier(program):
+        [branch] = [op for op in program.controls if op.name == "scf.if"]
+        block = program.blocks[branch.regions[0].blocks[0]]
+        program._insert(Barrier(None, pipe="MTE2"), block, block.items[0])
+
+    check_by_hand(f"""
+        func.func @k(%x: {MEMORY}, %n: index, %p: i1) attributes {{ascend.kernel}} {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %a = "ascendc.local_tensor"() {{name_hint = "a", offset = 0 : i64}} : () -> {FLAT}
+          %m = arith.divsi %n, %c2 : index
+          %w:2 = scf.while (%go = %c1, %i = %c0) : (index, index) -> (index, index) {{
+            %goes = arith.cmpi ne, %go, %c0 : index
+            %less = arith.cmpi slt, %i, %m : index
+            %both = arith.andi %goes, %less : i1
+            scf.condition(%both) %go, %i : index, index
+          }} do {{
+          ^bb0(%go: index, %i: index):
+            "ascendc.copy_in"(%a, %x, %n, %n) : ({FLAT}, {MEMORY}, index, index) -> ()
+            %u = scf.if %p -> index {{
+              scf.yield %c1 : index
+            }} else {{
+              scf.yield %c0 : index
+            }}
+            %j = arith.addi %i, %c1 : index
+            scf.yield %u, %j : index, index
+          }}
+          return
+        }}""", barrier)  # fmt: skip
+
+
+def the_loop(program):
+    [loop] = [op for op, control in program.controls.items() if control.is_loop]
+    return loop
+
+
+def check_by_hand(text, add):
+    """Of a kernel in which something is synchronised already: that this is needed is seen when it is taken away."""
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(text)
+        program = insert_sync._Synchroniser(module.body.operations[0].operation, ())
+        add(program)
+        program.synchronise()
+        with module.operation.location:
+            program.write()
+        check_paths(module, seed=0, paths=20)
+
+
 def check_kernels(seeds, branches=0.1):
     for seed in seeds:
         check(Writer(seed, branches).kernel(), seed)
@@ -366,12 +454,15 @@ def check_kernels(seeds, branches=0.1):
 
 def check(text, seed, paths=6):
     with jascend.dialect.make_context():
-        module = run_pipeline(ir.Module.parse(text), "insert-sync")
-        kernel = module.body.operations[0]
-        for path in range(paths):
-            run = Run(1000 * seed + path)
-            try:
-                run.block(kernel.regions[0].blocks[0])
-                assert not run.flags, f"never waited for: {list(run.flags)}"
-            except AssertionError as error:
-                raise AssertionError(f"seed {seed}, path {path}: {error}\n{module}") from None
+        check_paths(run_pipeline(ir.Module.parse(text), "insert-sync"), seed, paths)
+
+
+def check_paths(module, seed, paths):
+    kernel = module.body.operations[0]
+    for path in range(paths):
+        run = Run(1000 * seed + path)
+        try:
+            run.block(kernel.regions[0].blocks[0])
+            assert not run.flags, f"never waited for: {list(run.flags)}"
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, path {path}: {error}\n{module}") from None
