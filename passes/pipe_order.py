@@ -501,14 +501,13 @@ class Program:
     def release(self) -> None:
         """Takes apart what refers to each other when it has served, which would be left to a collection else."""
         for item in self.items():
-            item.block = None
             if type(item) is Flag:
                 item.pair = None
             elif type(item) is Control:
                 item.turn = item.onward = None
                 item.primed.clear()
         for block in self.blocks.values():
-            block.owner = None
+            block.items, block.owner = [], None
 
 
 def _add_items(block: Block, found: list[Item]) -> None:

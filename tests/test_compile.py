@@ -1,5 +1,6 @@
 """`jascend.compile`, `Program` and `jascend.jit`: what users see, and what they see when something is wrong."""
 
+import gc
 import inspect
 import json
 import os
@@ -279,3 +280,23 @@ def test_the_pass_that_leaves_wrong_ir_is_named(tmp_path):
     )
     with pytest.raises(ja.errors.Unsupported, match="the IR is invalid after pass 'wrong' of plugin .*wrong.py"):
         ja.compile(ja.sort, shape(2, 64), plugins=[plugin])
+
+
+def test_little_is_left_to_a_collection(tmp_path, monkeypatch):
+    """What the passes build of what refers to each other is taken apart. A collection of 45,000 objects took 25 ms."""
+    monkeypatch.setenv("JASCEND_CACHE_DIR", str(tmp_path))
+    row = shape(1, 32000)
+    specs = (row, shape(1, dtype=np.int32), shape(1), row)
+
+    def sampler(logits, k, p, q):
+        return ja.top_k_top_p_sample(logits, k, p, q, is_need_logits=True)
+
+    gc.collect()
+    gc.disable()
+    try:
+        program = ja.compile(sampler, *specs, target="ascend910b")
+        found = gc.collect()
+    finally:
+        gc.enable()
+    assert program.kernels[0].source.count("\n") > 500  # one of the long kernels
+    assert found < 10_000, found
