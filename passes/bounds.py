@@ -153,20 +153,27 @@ def _of_result(op: ir.Operation, name: str, facts: Facts, upper: bool) -> int | 
         return _of_division(op, facts, upper)
     if name not in ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi"):
         return None
-    first, second = op.operands
-    a, b = _bound(first, facts, upper), _bound(second, facts, upper != (name == "arith.subi"))
-    if name == "arith.minsi" and upper or name == "arith.maxsi" and not upper:
+    operands = op.operands
+    a = _bound(operands[0], facts, upper)
+    either = name == ("arith.minsi" if upper else "arith.maxsi")  # one bound is enough
+    if a is None and not either:
+        return None
+    b = _bound(operands[1], facts, upper != (name == "arith.subi"))
+    if either:
         known = [bound for bound in (a, b) if bound is not None]
         return (min if upper else max)(known, default=None)
-    if a is None or b is None:
+    if b is None:
         return None
     return {"arith.addi": a + b, "arith.subi": a - b, "arith.minsi": min(a, b), "arith.maxsi": max(a, b)}[name]
 
 
 def _of_division(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
     """Of a number that is not negative by a constant, or what is left."""
-    divisor, low = constant_index(op.operands[1]), _bound(op.operands[0], facts, False)
-    if divisor is None or divisor < 1 or low is None or low < 0:
+    divisor = constant_index(op.operands[1])
+    if divisor is None or divisor < 1:
+        return None
+    low = _bound(op.operands[0], facts, False)
+    if low is None or low < 0:
         return None
     bound = _bound(op.operands[0], facts, upper)
     if op.name == "arith.divsi":
@@ -256,8 +263,9 @@ def _of_choice(op: ir.Operation, facts: Facts, upper: bool) -> int | None:
     condition, a, b = op.operands
     if _holds(condition, facts):
         return _bound(a, facts, upper)
-    first, second = _bound(a, facts.also(condition), upper), _bound(b, facts, upper)
-    if first is None or second is None:
+    first = _bound(a, facts.also(condition), upper)
+    second = None if first is None else _bound(b, facts, upper)
+    if second is None:
         return None
     return max(first, second) if upper else min(first, second)
 

@@ -26,7 +26,7 @@ _NE = int(arith.CmpIPredicate.ne)
 _SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Branch:
     """The first block of an `scf.if`, and the numbers of the instructions in it."""
 
@@ -51,6 +51,7 @@ class Sources:
     def __init__(self):
         self._known: dict[ir.Value, frozenset[ir.Value]] = {}
         self.blocks: dict[ir.Value, ir.Block] = {}  # of those that are arguments of a block
+        self.conditions: dict[ir.Value, ir.Value] = {}  # of those that are chosen by one
 
     def of(self, value: ir.Value) -> frozenset[ir.Value]:
         """What a value follows from by scalar arithmetic, and all on the way."""
@@ -59,8 +60,10 @@ class Sources:
             owner, operands = value.owner, ()
             if isinstance(owner, ir.Block):
                 self.blocks[value] = owner
-            elif owner.name in _SCALAR_OPS:
-                operands = owner.operands
+            elif (name := owner.name) in _SCALAR_OPS:
+                operands = list(owner.operands)
+                if name == "arith.select":
+                    self.conditions[value] = operands[0]
             found = self._known[value] = frozenset((value,)).union(*map(self.of, operands))
         return found
 
@@ -75,12 +78,10 @@ def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
 
 def excluding_pairs(branches: list[Branch]) -> Iterator[tuple[Branch, Branch, ir.Operation]]:
     """Pairs of branches, the later one first, and what computes the condition that rules the earlier one out."""
-    deciding: dict[ir.Value, list[Branch]] = {}
+    deciding: dict[ir.Value, dict[Branch, None]] = {}
     for branch in branches:
-        for value in (*branch.computed_from, *conjuncts(branch.condition)):
-            if not isinstance(value.owner, ir.Block) and value.owner.name == "arith.select":
-                value = value.owner.operands[0]
-            deciding.setdefault(value, []).append(branch)
+        for value in branch.computed_from:
+            deciding.setdefault(branch.sources.conditions.get(value, value), {})[branch] = None
     refuted: dict[tuple[ir.Value, ir.Value], bool] = {}  # a condition, by a fact: many branches have the same
     for later in branches:
         for fact in conjuncts(later.condition):

@@ -160,20 +160,17 @@ class Program:
     def _block(self, block: ir.Block, owner: Control | None) -> Block:
         result = self.blocks[block] = Block([], owner, low=len(self.instructions))
         for view in block.operations:
-            item = self._item(view)
+            name = view.operation.name
+            item = None if name.startswith("arith.") else self._item(view, name)
             if item is not None:
                 item.block = result
                 result.items.append(item)
         result.high = len(self.instructions)
         return result
 
-    def _item(self, view: ir.OpView) -> Item | None:
-        """What the walk has to know of an op; of scalar arithmetic nothing."""
-        op = view.operation
-        name = op.name
-        if name.startswith("arith."):
-            return None
-        low = len(self.instructions)
+    def _item(self, view: ir.OpView, name: str) -> Item | None:
+        """What the walk has to know of an op; of scalars nothing."""
+        op, low = view.operation, len(self.instructions)
         if name in _TERMINATORS:
             return Item(op, low, low)
         if not name.startswith("ascendc."):
