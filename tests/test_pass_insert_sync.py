@@ -23,6 +23,33 @@ BUFFERS = 5
 MEMORY = 'memref<?xf32, "gm">'
 FLAT = 'memref<64xf32, "ub">'
 
+ONE_BRANCH_ENDS_THE_LOOP = f"""
+func.func @k(%x: {MEMORY}, %n: index, %p: i1) attributes {{ascend.kernel}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %a = "ascendc.local_tensor"() {{name_hint = "a", offset = 0 : i64}} : () -> {FLAT}
+  %m = arith.divsi %n, %c2 : index
+  %w:2 = scf.while (%go = %c1, %i = %c0) : (index, index) -> (index, index) {{
+    %goes = arith.cmpi ne, %go, %c0 : index
+    %less = arith.cmpi slt, %i, %m : index
+    %both = arith.andi %goes, %less : i1
+    scf.condition(%both) %go, %i : index, index
+  }} do {{
+  ^bb0(%go: index, %i: index):
+    "ascendc.copy_in"(%a, %x, %n, %n) : ({FLAT}, {MEMORY}, index, index) -> ()
+    %u = scf.if %p -> index {{
+      scf.yield %c1 : index
+    }} else {{
+      scf.yield %c0 : index
+    }}
+    %j = arith.addi %i, %c1 : index
+    scf.yield %u, %j : index, index
+  }}
+  return
+}}
+"""
+
 
 class Writer:
     """Makes the text of a kernel."""
@@ -403,31 +430,18 @@ def test_where_a_loop_goes_round_is_looked_at_again():
         block = program.blocks[branch.regions[0].blocks[0]]
         program._insert(Barrier(None, pipe="MTE2"), block, block.items[0])
 
-    check_by_hand(f"""
-        func.func @k(%x: {MEMORY}, %n: index, %p: i1) attributes {{ascend.kernel}} {{
-          %c0 = arith.constant 0 : index
-          %c1 = arith.constant 1 : index
-          %c2 = arith.constant 2 : index
-          %a = "ascendc.local_tensor"() {{name_hint = "a", offset = 0 : i64}} : () -> {FLAT}
-          %m = arith.divsi %n, %c2 : index
-          %w:2 = scf.while (%go = %c1, %i = %c0) : (index, index) -> (index, index) {{
-            %goes = arith.cmpi ne, %go, %c0 : index
-            %less = arith.cmpi slt, %i, %m : index
-            %both = arith.andi %goes, %less : i1
-            scf.condition(%both) %go, %i : index, index
-          }} do {{
-          ^bb0(%go: index, %i: index):
-            "ascendc.copy_in"(%a, %x, %n, %n) : ({FLAT}, {MEMORY}, index, index) -> ()
-            %u = scf.if %p -> index {{
-              scf.yield %c1 : index
-            }} else {{
-              scf.yield %c0 : index
-            }}
-            %j = arith.addi %i, %c1 : index
-            scf.yield %u, %j : index, index
-          }}
-          return
-        }}""", barrier)  # fmt: skip
+    check_by_hand(ONE_BRANCH_ENDS_THE_LOOP, barrier)
+
+
+def test_a_walk_that_is_looked_up_leaves_where_the_loop_goes_round_what_it_found():
+    with jascend.dialect.make_context():
+        module = ir.Module.parse(ONE_BRANCH_ENDS_THE_LOOP)
+        program = insert_sync._Synchroniser(module.body.operations[0].operation, ())
+        program.adding = True
+        [branch] = [control for control in program.controls.values() if not control.is_loop]
+        copied = program.instructions[0].leaves
+        for state in (copied, 0, copied):
+            assert program._control(branch, state) == program.before[branch.onward] == state
 
 
 def the_loop(program):
