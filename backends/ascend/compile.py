@@ -252,9 +252,8 @@ def _lower_kernels(
                 pass_buffers(whole.operation, name)
         for name, stages in zip(names, lowered):
             old = _function(whole, name).operation
-            with ir.InsertionPoint(old):
-                for op in stages[stage].body.operations:  # the kernel, and the functions of its stages
-                    op.operation.clone()
+            for op in [*stages[stage].body.operations]:  # the kernel, and the functions of its stages
+                op.operation.move_before(old)
             old.erase()
         compiled.stages.add(stage, whole)
     return whole

@@ -103,6 +103,7 @@ class Emitter:
         self.values: dict[ir.Value, Expr] = {}
         self.scopes: list[set[str]] = [set(_RESERVED)]
         self.constants: dict[str, int] = {}
+        self.numbers: dict[ir.Attribute, Expr] = {}  # constants as expressions: each function has the same ones
         self.location: ir.Location | None = None  # of the last call, and its line of Python
         self.position = None
         self.uses_neg_inf = False
@@ -328,7 +329,10 @@ class Emitter:
         if use is None or result in self.values:
             return
         if op.name == "arith.constant":
-            self.values[result] = self.constant(op.attributes["value"])
+            attribute = op.attributes["value"]
+            if attribute not in self.numbers:
+                self.numbers[attribute] = self.constant(attribute)
+            self.values[result] = self.numbers[attribute]
             return
         try:
             value = scalars.expression(op, [self.values[operand] for operand in op.operands])
