@@ -63,11 +63,10 @@ class OutlineStages:
         for kernel in kernels:
             _hoist_workspaces(kernel)
             root = Node(kernel, None, {})
-            if root.size < self.kernel:
-                continue
             outliner = _Outliner(root, self.stage)
-            with module.location:
-                outliner.run()
+            if root.size >= self.kernel:
+                with module.location:
+                    outliner.run()
             root.release()
             if outliner.functions:
                 calls = sum(len(function.calls) for function in outliner.functions)
@@ -181,13 +180,14 @@ class _Outliner:
         that no others are."""
         if PART_END in chosen[-1].attributes:
             chosen = without_views(nodes, chosen)
-        call = Call(chosen, is_alone)
-        function = self.known.get(call.key) if call.key else None
+        call = Call(chosen)
+        key = call.describe(is_alone)
+        function = self.known.get(key) if key is not None else None
         if function is None:
             function = _Function(call, name, about, lines_of(chosen))
             self.functions.append(function)
-            if call.key:
-                self.known[call.key] = function
+            if key is not None:
+                self.known[key] = function
         else:
             add_barriers(function.body.nodes, chosen)
             self.forget(chosen)

@@ -66,16 +66,16 @@ class Node:
         for result in self.results:
             values[result.handle] = result
 
-    def measure(self) -> None:
-        """Anew, where something in its blocks has become a call."""
-        self.size = 1 + len(self.blocks) + sum(map(lines_of, self.blocks))
-
     def release(self) -> None:
         """Takes apart what refers to each other when it has served, which would be left to a collection else."""
         for block in self.blocks:
             for node in block:
                 node.release()
         self.around, self.operands, self.results, self.blocks = None, (), (), ()
+
+    def measure(self) -> None:
+        """Anew, where something in its blocks has become a call."""
+        self.size = 1 + len(self.blocks) + sum(map(lines_of, self.blocks))
 
     @property
     def location(self) -> ir.Location:
@@ -132,9 +132,9 @@ class Call(Node):
     has its buffers and constants itself. Of a buffer that it sees in several parts, which constants tell, it is given the
     whole."""
 
-    __slots__ = ("nodes", "function", "sources", "views", "inside", "key", "names", "place")
+    __slots__ = ("nodes", "function", "sources", "views", "inside", "names", "place")
 
-    def __init__(self, nodes: list[Node], is_alone: bool):
+    def __init__(self, nodes: list[Node]):
         self.op, self.name, self.around = None, CALL, nodes[0].around
         self.nodes, self.place, self.function = nodes, nodes[0].location, None
         self.blocks, self.arguments, self.size, self.shape = [], [], 1, 0
@@ -146,108 +146,29 @@ class Call(Node):
         if PART_END in nodes[-1].attributes:
             said = [(nodes[0], COMMENT), (nodes[0], STAGE), (nodes[-1], STAGE_END), (nodes[-1], PART_END)]
             self.attributes = {name: node.attributes[name] for node, name in said if name in node.attributes}
-        self.key = self._describe(is_alone)
-        for node in nodes:
+
+    def describe(self, is_alone: bool) -> tuple | None:
+        """Finds what it is given and its results. What it returns is equal for calls that are alike; None for one that is
+        known to be alone."""
+        description = _Description(self, is_alone)
+        for value in self.operands:
+            value.users.add(self)
+        self._find_results()
+        for node in self.nodes:
             node.around = self
         for result, name in zip(self.results, self.names):
             result.owner, result.label = self, name
-
-    def release(self) -> None:
-        for node in self.nodes:
-            node.release()
-        self.nodes, self.function, self.inside = [], None, []
-        self.sources, self.views = {}, {}
-        super().release()
+        return None if is_alone else (*description.key, *(description.numbers[result] for result in self.results))
 
     @property
     def location(self) -> ir.Location:
         return self.place
 
-    def _describe(self, is_alone: bool) -> tuple | None:
-        """Fills in what it is given and its results; its key, which is equal for calls that are alike."""
-        numbers: dict[Value, int] = {}
-        taken: dict[Value, int | Value] = {}  # of what is from around
-        constants: set[Value] = set()  # of its own
-        following = itertools.count()
-        key: list = []
-        is_part = PART_END in self.nodes[-1].attributes
-        parts: dict[Value, set[Value]] = {}
-        for node in self.nodes if is_part else ():
-            for operand in node.operands:
-                whole = whole_of(operand)
-                if whole is not None:
-                    parts.setdefault(whole, set()).add(operand)
-
-        def take(value: Value) -> None:
-            """Sees a value from around for the first time."""
-            whole = whole_of(value)
-            if is_alone and value.is_of(BUFFER, CONSTANT):
-                taken[value] = value
-            elif whole is not None and (not is_part or len(parts[whole]) > 1):
-                if whole not in numbers:
-                    take(whole)
-                self.views[value] = taken[whole]
-                taken[value] = value
-                key.append((numbers[whole], value.owner.operands[1].constant, value.handle.type))
-            else:
-                taken[value] = self.give(value)
-                key.append(value.handle.type)
-            numbers[value] = next(following)
-
-        def use(node: Node) -> tuple:
-            """The operands of a node."""
-            used = []
-            for place, value in enumerate(node.operands):
-                if value not in numbers:
-                    if value in constants:
-                        numbers[value] = next(following)
-                        key.append(value.constant)
-                    elif not is_alone and value.is_of(CONSTANT):
-                        self.sources[node, place] = self.give(value)
-                        key.append(value.handle.type)
-                        used.append(next(following))
-                        continue
-                    else:
-                        take(value)
-                used.append(numbers[value])
-                if value in taken:
-                    self.sources[node, place] = taken[value]
-                    value.users.discard(node)
-            return tuple(used)
-
-        def visit(node: Node, top: bool) -> None:
-            if node.name == _BARRIER:
-                return
-            if node.name == CONSTANT:
-                constants.add(node.results[0])
-                return
-            used = use(node)
-            if not is_alone:
-                key.extend((node.name, used))
-                for name, attribute in node.attributes.items():
-                    if name not in _MARKS and not (top and name == COMMENT):
-                        key.append((name, attribute))
-                if node.name == CALL:
-                    key.append(node.function)
-            for argument in node.arguments:
-                numbers[argument] = next(following)
-            for block in node.blocks:
-                key.append("{")
-                for inner in block:
-                    visit(inner, False)
-                key.append("}")
-            for result in node.results:
-                numbers[result] = next(following)
-                if not is_alone:
-                    key.append(result.handle.type)
-
+    def release(self) -> None:
         for node in self.nodes:
-            visit(node, True)
-        del take, visit  # which refer to themselves
-        for value in self.operands:
-            value.users.add(self)
-        self._find_results()
-        return None if is_alone else (*key, *(numbers[result] for result in self.results))
+            node.release()
+        self.nodes, self.function, self.inside, self.sources, self.views = (), None, (), {}, {}
+        super().release()
 
     def give(self, value: Value) -> int:
         self.operands.append(value)
@@ -256,21 +177,11 @@ class Call(Node):
     def take_over(self, call: Call) -> None:
         """Has the ops of a call in its place."""
         given = {place: source for (node, place), source in self.sources.items() if node is call}
-
-        def taken(source: int | Value) -> int | Value | None:
-            """What of a source of the call comes from around this one as well."""
-            if isinstance(source, int):
-                return given.get(source)
-            if source not in call.views:
-                return source
-            whole = taken(call.views[source])
-            if whole is None:
-                return None
-            self.views.setdefault(source, whole)
-            return source
-
-        sources = {at: taken(source) for at, source in call.sources.items()}
-        theirs = {at: source for at, source in sources.items() if source is not None}
+        for view, whole in call.views.items():  # a part of a part comes after it
+            if whole in given:
+                self.views.setdefault(view, given[whole])
+                given[view] = view
+        theirs = {at: given[source] for at, source in call.sources.items() if source in given}
         place = [*(node is call for node, _ in self.sources), True].index(True)
         ours = [(at, source) for at, source in self.sources.items() if at[0] is not call]
         self.sources = dict([*ours[:place], *theirs.items(), *ours[place:]])
@@ -289,6 +200,90 @@ class Call(Node):
             result.users = outside
             self.results.append(result)
         self.names = [value.label or label_of(value.handle) or "result" for value in self.results]
+
+
+class _Description:
+    """Fills in what a call is given. The key is equal for calls that are alike, once it says which results these have."""
+
+    def __init__(self, call: Call, is_alone: bool):
+        self.call, self.is_alone = call, is_alone
+        self.numbers: dict[Value, int] = {}
+        self.taken: dict[Value, int | Value] = {}  # of what is from around
+        self.constants: set[Value] = set()  # of its own
+        self.following = itertools.count()
+        self.key: list = []
+        self.is_part = PART_END in call.nodes[-1].attributes
+        self.parts: dict[Value, set[Value]] = {}
+        for operand in (operand for node in call.nodes for operand in node.operands) if self.is_part else ():
+            whole = whole_of(operand)
+            if whole is not None:
+                self.parts.setdefault(whole, set()).add(operand)
+        for node in call.nodes:
+            self.visit(node, True)
+
+    def visit(self, node: Node, is_top: bool) -> None:
+        if node.name == _BARRIER:
+            return
+        if node.name == CONSTANT:
+            self.constants.add(node.results[0])
+            return
+        key, numbers, following = self.key, self.numbers, self.following
+        used = self.use(node)
+        if not self.is_alone:
+            key.extend((node.name, used))
+            for name, attribute in node.attributes.items():
+                if name not in _MARKS and not (is_top and name == COMMENT):
+                    key.append((name, attribute))
+            if node.name == CALL:
+                key.append(node.function)
+        for argument in node.arguments:
+            numbers[argument] = next(following)
+        for block in node.blocks:
+            key.append("{")
+            for inner in block:
+                self.visit(inner, False)
+            key.append("}")
+        for result in node.results:
+            numbers[result] = next(following)
+            if not self.is_alone:
+                key.append(result.handle.type)
+
+    def use(self, node: Node) -> tuple[int, ...]:
+        """The operands of a node, by number."""
+        used, numbers, sources = [], self.numbers, self.call.sources
+        for place, value in enumerate(node.operands):
+            if value not in numbers:
+                if value in self.constants:
+                    numbers[value] = next(self.following)
+                    self.key.append(value.constant)
+                elif not self.is_alone and value.is_of(CONSTANT):
+                    sources[node, place] = self.call.give(value)
+                    self.key.append(value.handle.type)
+                    used.append(next(self.following))
+                    continue
+                else:
+                    self.take(value)
+            used.append(numbers[value])
+            if value in self.taken:
+                sources[node, place] = self.taken[value]
+                value.users.discard(node)
+        return tuple(used)
+
+    def take(self, value: Value) -> None:
+        """Sees a value from around for the first time."""
+        whole = whole_of(value)
+        if self.is_alone and value.is_of(BUFFER, CONSTANT):
+            self.taken[value] = value
+        elif whole is not None and (not self.is_part or len(self.parts[whole]) > 1):
+            if whole not in self.numbers:
+                self.take(whole)
+            self.call.views[value] = self.taken[whole]
+            self.taken[value] = value
+            self.key.append((self.numbers[whole], value.owner.operands[1].constant, value.handle.type))
+        else:
+            self.taken[value] = self.call.give(value)
+            self.key.append(value.handle.type)
+        self.numbers[value] = next(self.following)
 
 
 def whole_of(value: Value) -> Value | None:
