@@ -224,6 +224,8 @@ class _Outliner:
                     result.owner = node
         if call.call is not None:
             call.call.take_over(call)
+        call.nodes = []  # they are those of the block again
+        call.release()
 
     # -- arguments ----------------------------------------------------------------------------------------------
 
