@@ -203,6 +203,9 @@ def _if(low: Lowering, op: ir.Operation) -> None:
     targets: list[tuple[ir.Value, ir.Value | None]] = []
     for i, result in enumerate(op.results):
         if is_tile(result):
+            if result in low.buffers:  # that of the branch around it
+                targets.append((low.buffers[result], None))
+                continue
             targets.append(_target_of_branch(low, op, i, names[i], [buffer for buffer, _ in targets]))
             low.buffers[result] = targets[-1][0]
     types = [r.type for r in _scalars(op.results)]
@@ -248,7 +251,7 @@ def _body(
         if isinstance(producer, ir.Block) or value in low.buffers or producer.operation.block != block:
             continue
         producer = producer.operation
-        if producer.name in _ELSEWHERE:
+        if producer.name in _ELSEWHERE and (before is not None or not _is_made_in(producer, value)):
             continue
         if before is not None and (not _may_overwrite(low, before, producer) or _reads_elsewhere(low, producer, before)):
             continue
@@ -271,6 +274,17 @@ def _body(
         end.erase()
 
     low.ops(ops, finish)
+
+
+def _is_made_in(op: ir.Operation, value: ir.Value) -> bool:
+    """Whether a tile that a branch is for, and that is for nothing but to be yielded again, is made by both sides: it may
+    have the buffer of the branch around it."""
+    if op.name != "scf.if" or len(list(value.uses)) > 1:
+        return False
+    number = list(op.results).index(value)
+    ends = (region.blocks[0].operations[len(region.blocks[0].operations) - 1] for region in op.regions)
+    made = [end.operands[number].owner for end in ends]
+    return all(not isinstance(owner, ir.Block) and op in _ancestors(owner.operation) for owner in made)
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------

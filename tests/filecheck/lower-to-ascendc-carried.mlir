@@ -45,6 +45,73 @@ func.func @change_places(%x: memref<?xf32, "gm">, %n: index) attributes {ascend.
 
 // -----
 
+// A branch in a branch yields into the buffer of the outer one.
+// CHECK-LABEL: func.func @branch_in_branch(
+// CHECK:         %[[V:.*]] = "ascendc.local_tensor"() {name_hint = "load"}
+// CHECK:         %[[R:.*]] = "ascendc.local_tensor"() {name_hint = "chosen"}
+// CHECK-NEXT:    scf.if %arg2 {
+// CHECK-NEXT:      scf.if %arg3 {
+// CHECK-NEXT:        "ascendc.add"(%[[R]], %[[V]], %[[V]])
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        "ascendc.mul"(%[[R]], %[[V]], %[[V]])
+// CHECK-NEXT:      }
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      "ascendc.exp"(%[[R]], %[[V]])
+// CHECK-NEXT:    }
+// CHECK-NEXT:    "ascendc.copy_out"(%arg0, %[[R]],
+func.func @branch_in_branch(%x: memref<?xf32, "gm">, %n: index, %c: i1, %d: i1) attributes {ascend.kernel} {
+  %v = "tile.load"(%x, %n, %n) : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
+  %r = scf.if %c -> tensor<64xf32> {
+    %s = scf.if %d -> tensor<64xf32> {
+      %twice = arith.addf %v, %v : tensor<64xf32>
+      scf.yield %twice : tensor<64xf32>
+    } else {
+      %square = arith.mulf %v, %v : tensor<64xf32>
+      scf.yield %square : tensor<64xf32>
+    }
+    scf.yield %s : tensor<64xf32>
+  } else {
+    %e = math.exp %v : tensor<64xf32>
+    scf.yield %e : tensor<64xf32>
+  }
+  "tile.store"(%r, %x, %n, %n) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
+// But not where one side passes on what is there: that is updated in place, then copied.
+// CHECK-LABEL: func.func @passes_on(
+// CHECK:         %[[V:.*]] = "ascendc.local_tensor"() {name_hint = "load"}
+// CHECK:         %[[R:.*]] = "ascendc.local_tensor"() {name_hint = "chosen"}
+// CHECK-NEXT:    scf.if %arg2 {
+// CHECK:           "ascendc.exp"(%[[E:.*]], %[[V]])
+// CHECK-NEXT:      scf.if %arg3 {
+// CHECK-NEXT:        "ascendc.add"(%[[E]], %[[V]], %[[V]])
+// CHECK-NEXT:      }
+// CHECK-NEXT:      "ascendc.copy"(%[[R]], %[[E]])
+// CHECK-NEXT:    } else {
+func.func @passes_on(%x: memref<?xf32, "gm">, %n: index, %c: i1, %d: i1) attributes {ascend.kernel} {
+  %v = "tile.load"(%x, %n, %n) : (memref<?xf32, "gm">, index, index) -> tensor<64xf32>
+  %r = scf.if %c -> tensor<64xf32> {
+    %e = math.exp %v : tensor<64xf32>
+    %s = scf.if %d -> tensor<64xf32> {
+      %twice = arith.addf %v, %v : tensor<64xf32>
+      scf.yield %twice : tensor<64xf32>
+    } else {
+      scf.yield %e : tensor<64xf32>
+    }
+    scf.yield %s : tensor<64xf32>
+  } else {
+    %square = arith.mulf %v, %v : tensor<64xf32>
+    scf.yield %square : tensor<64xf32>
+  }
+  "tile.store"(%r, %x, %n, %n) : (tensor<64xf32>, memref<?xf32, "gm">, index, index) -> ()
+  return
+}
+
+// -----
+
 // A broadcast that feeds arithmetic is one block a row.
 // CHECK-LABEL: func.func @rows(
 // CHECK:         "ascendc.brcb"(%[[BLOCKS:.*]], %{{.*}}) {repeat = 1 : i64} : (memref<64xf32, "ub">, memref<8xf32, "ub">)
