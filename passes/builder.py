@@ -172,21 +172,21 @@ class Builder:
     # -- scalars ------------------------------------------------------------------------------------------------
 
     def index(self, value: int, name: str | None = None) -> ir.Value:
-        if name is not None:
-            return arith.constant(self.index_type, value, loc=self.loc(name))
-        return self.constant(self.index_type, value)
+        return self.constant(self.index_type, value, name)
 
     def i32(self, value: int) -> ir.Value:
         return self.constant(self.i32_type, value)
 
-    def f32(self, value: float) -> ir.Value:
-        return self.constant(self.f32_type, value)
+    def f32(self, value: float, name: str | None = None) -> ir.Value:
+        return self.constant(self.f32_type, value, name)
 
-    def constant(self, type_: ir.Type, value: float | ir.Attribute) -> ir.Value:
-        """A number of a type, at the function's start; `value` may be a typed attribute."""
+    def constant(self, type_: ir.Type, value: float | ir.Attribute, name: str | None = None) -> ir.Value:
+        """A number of a type, at the function's start, or here if it has a name; `value` may be a typed attribute."""
         if not isinstance(value, ir.Attribute):
             is_float = isinstance(type_, ir.FloatType)
             value = ir.FloatAttr.get(type_, value) if is_float else ir.IntegerAttr.get(type_, int(value))
+        if name is not None:
+            return arith.constant(type_, value, loc=self.loc(name))
         return self.constants.get(value, self._nameless)
 
     def op(self, function: Callable, *operands, name: str | None = None, **kwargs) -> ir.Value:

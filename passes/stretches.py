@@ -128,9 +128,9 @@ class Call(Node):
 
     What the ops use from around them is in `sources`, by op and operand: the number of an operand of the call, or a value
     that the function has itself: a buffer, a constant, or a part of a buffer (`views`, with what the whole is). Every use
-    of a constant is given on its own: stretches may differ in constants. One that is known to be alone, unlike any others,
-    has its buffers and constants itself. Of a buffer that it sees in several parts, which constants tell, it is given the
-    whole."""
+    of a nameless constant is given on its own: stretches may differ in constants. One that is known to be alone, unlike
+    any others, has its buffers and constants itself. Of a buffer that it sees in several parts, which constants tell, it
+    is given the whole."""
 
     __slots__ = ("nodes", "function", "sources", "views", "inside", "names", "place")
 
@@ -256,7 +256,7 @@ class _Description:
                 if value in self.constants:
                     numbers[value] = next(self.following)
                     self.key.append(value.constant)
-                elif not self.is_alone and value.is_of(CONSTANT):
+                elif not self.is_alone and value.is_of(CONSTANT) and name_of(value.handle) is None:
                     sources[node, place] = self.call.give(value)
                     self.key.append(value.handle.type)
                     used.append(next(self.following))

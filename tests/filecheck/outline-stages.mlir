@@ -133,6 +133,33 @@ func.func @branches(%n: index) attributes {ascend.kernel} {
 
 // -----
 
+// A constant with a name is one value, wherever it is read: it stands in the place of a value that is read twice.
+// CHECK-LABEL: func.func @named(
+// CHECK:           func.call @named.Raise(%arg1)
+// CHECK-NEXT:      %[[C:.*]] = arith.constant 2.0
+// CHECK-NEXT:      func.call @named.Raise(%[[C]])
+// CHECK-LABEL: func.func private @named.Raise(
+// CHECK-NOT:     func.func
+func.func @named(%n: index, %v: f32) attributes {ascend.kernel} {
+  %x = "ascendc.local_tensor"() {name_hint = "x", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    "ascendc.duplicate"(%x, %v) {ascend.part = "Raise"} : (memref<64xf32, "ub">, f32) -> ()
+    "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.adds"(%x, %x, %v) : (memref<64xf32, "ub">, memref<64xf32, "ub">, f32) -> ()
+    "ascendc.exp"(%x, %x) {ascend.part_end = "One."} : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    %c = arith.constant 2.0 : f32 loc("raised_by")
+    "ascendc.duplicate"(%x, %c) {ascend.part = "Raise"} : (memref<64xf32, "ub">, f32) -> ()
+    "ascendc.exp"(%x, %x) : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+    "ascendc.adds"(%x, %x, %c) : (memref<64xf32, "ub">, memref<64xf32, "ub">, f32) -> ()
+    "ascendc.exp"(%x, %x) {ascend.part_end = "Other."} : (memref<64xf32, "ub">, memref<64xf32, "ub">) -> ()
+  } {ascend.comment = "All of them.", ascend.stage = "All"}
+  return
+}
+
+// -----
+
 // Not alike: another event, another mode of an instruction, other lanes. A part alone, and a stage that is short, stay.
 // CHECK-LABEL: func.func @unlike(
 // CHECK-NOT:     call @
