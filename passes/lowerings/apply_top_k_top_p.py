@@ -142,7 +142,7 @@ class Filter:
         self.vocabulary, self.dtype = logits.get_dim_size(1), logits.element_type
         self.keys = Keys(self.b, self.dtype)
         self.producers.tile = plan.chunk
-        self.site, self.part_start = site, None
+        self.site = site
         site.deal_out(self.out)
 
     # -- the kernel ---------------------------------------------------------------------------------------------
@@ -188,7 +188,8 @@ class Filter:
             cores = Alone(t, self.vocabulary, element)
         else:
             cores = Group(t, self.vocabulary, element, self.exchange.meeting, plan.parts, self.part, plan.part)
-        return ThresholdSearch(t, self.keys, cores, self.vocabulary)
+        has_both = self.op.k is not None and self.op.p is not None
+        return ThresholdSearch(t, self.keys, cores, self.vocabulary, has_both)
 
     def enter(self, row: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
         """Starts a row; its k and p."""
@@ -209,14 +210,9 @@ class Filter:
 
     def chunks(self, start: ir.Value, end: ir.Value, chunk: int, length: int, resident: bool = False) -> RowChunks:
         ramp = slice_of(self.b, self.ramp, 0, chunk) if chunk <= length_of(self.ramp) else None
-        # What is in front of a part are parts.
-        is_in_front = self.part_start is not None and start == self.t.zero and end == self.part_start
-        whole = is_in_front and self.plan.part % chunk == 0
         return RowChunks(
-            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp,
-            resident=resident,
-            whole=whole,
-        )  # fmt: skip
+            self.b, self.producers, self.op.logits, start, end, chunk=chunk, length=length, ramp=ramp, resident=resident
+        )
 
     # -- one row ------------------------------------------------------------------------------------------------
 
@@ -239,7 +235,7 @@ class Filter:
             return search()
 
         def in_list():
-            largest = self.candidates.largest(self.whole_row(self.plan.chunk), self.t.index_of(k))
+            largest = self.candidates.largest(self.whole_row(self.plan.chunk), self.t.index_of(k, "wanted"))
             return self.decide(k, p, OwnList(self.t, largest))
 
         return b.if_(
@@ -259,7 +255,7 @@ class Filter:
     def own_part(self, turn: ir.Value) -> RowChunks:
         """This core's part of the row at hand."""
         b, plan = self.b, self.plan
-        start = self.part_start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
+        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
         end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
         self.searcher.cores.start, self.searcher.cores.turn = start, turn
         return self.chunks(start, end, plan.chunk, plan.part, plan.resident)
@@ -281,12 +277,12 @@ class Filter:
     def split_decision(self, part: RowChunks, k, p, turn: ir.Value) -> Sequence[ir.Value]:
         """The smallest value that stays, and how many of the elements equal to it go that are in this part or in front
         of it."""
-        b, search = self.b, self.searcher
+        b = self.b
         if k is None:
             self.announce(part)
-            return self.split_nucleus(part, p, search.sample(self.stretch))
+            return self.split_nucleus(part, p, self.searcher.sample(self.stretch))
         small = self.is_small(k)
-        give = lambda: self.exchange.give(self.candidates.largest(part, self.t.index_of(k)), turn)
+        give = lambda: self.exchange.give(self.candidates.largest(part, self.t.index_of(k, "wanted")), turn)
         sample, kth = self.split_top_k(part, k, small, give)
         otherwise = lambda: [kth() if p is None else b.f32(NEG_INF), b.f32(0.0)]
         decided = b.if_(
@@ -296,10 +292,9 @@ class Filter:
         )  # fmt: skip
         if p is None:
             return decided
+        search = lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small, "searches"), decided)
         return b.if_(
-            self.any_searches(turn), ["cut", "removed"],
-            lambda: self.split_nucleus(part, p, sample, kth, self.t.opposite(small), decided), lambda: list(decided),
-            types=[b.f32_type] * 2,
+            self.any_searches(turn), ["cut", "removed"], search, lambda: list(decided), types=[b.f32_type] * 2,
             about=Stage("SearchRow", "All cores go along where a row of this round is searched."),
         )  # fmt: skip
 
@@ -339,8 +334,8 @@ class Filter:
         search = self.searcher
 
         def weigh():
-            floor = kth() if kth else None
-            reference = search.mass(part, sample, floor)
+            floor, reference = kth() if kth else None, search.reference(sample)
+            search.mass(part, reference, floor)
             return [floor, reference] if kth else [reference]
 
         where = functools.partial(self.where, searches)

@@ -90,12 +90,14 @@ class Candidates:
         # What a chunk adds at the end of a full list is not part of it.
         return self.t.filled(NEG_INF, self.lanes + _HEAD)
 
-    def _collect(self, chunks: RowChunks, predicate: str, bound, gathered, used, about: str) -> list[ir.Value]:
+    def _collect(
+        self, chunks: RowChunks, predicate: str, bound, gathered, used, about: str, number: ir.Value | None = None
+    ) -> list[ir.Value]:
         """Appends the elements of the stretch that compare so with the bound; how many lanes are then in use, `_FULL`
-        or more if some did not fit."""
+        or more if some did not fit; and, with a `number` of others, how many elements there are with them."""
         t, b = self.t, self.b
 
-        def body(chunk: Chunk, gathered, used):
+        def body(chunk: Chunk, gathered, used, *number):
             head, kept = self._head(chunk, t.compare(predicate, chunk.x, bound, "reaches"))
             at = b.op(arith.minsi, used, b.index(self.lanes), name="at")
             gathered = with_slice(b, gathered, head, at, "candidates")
@@ -103,9 +105,10 @@ class Candidates:
             fits = t.both(b.cmpi("sle", kept, b.index(_HEAD)), b.cmpi("sle", used, b.index(self.lanes - _HEAD)))
             fits = t.either(fits, b.cmpi("eq", kept, b.index(0)), "fits")
             more = b.select(fits, rounded, b.index(_FULL))
-            return [gathered, t.plus(used, more, "used")]
+            return [gathered, t.plus(used, more, "used"), *(t.plus(so_far, kept, "number") for so_far in number)]
 
-        return chunks.each([("candidates", gathered), ("used", used)], body, about)
+        carried = [("candidates", gathered), ("used", used)] + ([("number", number)] if number is not None else [])
+        return chunks.each(carried, body, about)
 
     def _head(self, chunk: Chunk, mask: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The first elements of a chunk under a mask, with -inf behind them; and how many are."""
@@ -123,12 +126,13 @@ class Candidates:
         """The list of what is above the k-th largest, then of copies of it; and how many copies did not fit."""
         t, b = self.t, self.b
         kth = kth_largest(t, self.keys, chunks, t.f32_of(k, "wanted"), self.ones)
-        gathered, used = self._collect(
-            chunks, "UGT", kth, self._empty(), b.index(0), Stage("ListAboveKth", "The elements above the k-th.")
+        gathered, used, above = self._collect(
+            chunks, "UGT", kth, self._empty(), t.zero, Stage("ListAboveKth", "The elements above the k-th."), t.zero
         )
-        gathered, _ = self._collect(chunks, "OEQ", kth, gathered, used, Stage("ListCopiesOfKth", "Copies of the k-th."))
+        about = Stage("ListCopiesOfKth", "Copies of the k-th.")
+        gathered, _, number = self._collect(chunks, "OEQ", kth, gathered, used, about, above)
         listed = t.count(t.compare("UGE", slice_of(b, gathered, 0, self.lanes), kth, "listed"), "listed", self.ones)
-        return [gathered, b.op(arith.subf, count_of(t, chunks, "UGE", kth, self.ones), listed, name="beyond")]
+        return [gathered, b.op(arith.subf, t.f32_of(number, "reaching"), listed, name="beyond")]
 
     # -- the sorted list ----------------------------------------------------------------------------------------
 

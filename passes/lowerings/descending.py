@@ -151,13 +151,18 @@ class Descending:
     def edge(self, sample: ir.Value, band: ir.Value) -> ir.Value:
         """The value that a band begins below: NaN for the first one, which has no bound; -inf behind the last one."""
         t, b = self.t, self.b
+        is_first = b.cmpi("eq", band, t.zero, "is_first_band")
+        edge = self.edge_behind(sample, b.select(is_first, t.one, band, "edge_band"))
+        return b.select(is_first, b.f32(float("nan")), edge, "edge")
+
+    def edge_behind(self, sample: ir.Value, band: ir.Value) -> ir.Value:
+        """The same of a band that is not the first one."""
+        t, b = self.t, self.b
         place = t.minus(b.op(arith.muli, band, b.index(self.sampled // self.bands)), t.one, "edge_rank")
-        is_inside = b.cmpi("slt", band, b.index(self.bands))
-        is_edge = t.both(is_inside, b.cmpi("sgt", band, t.zero))
-        edge = t.extract(sample, b.select(is_edge, place, t.zero), "edge")
+        is_inside = b.cmpi("slt", band, b.index(self.bands), "is_inside")
+        edge = t.extract(sample, b.select(is_inside, place, t.zero), "edge")
         edge = b.select(b.cmpf("OEQ", edge, edge), edge, b.f32(float("inf")))
-        edge = b.select(is_inside, edge, b.f32(NEG_INF))
-        return b.select(b.cmpi("eq", band, t.zero), b.f32(float("nan")), edge, "edge")
+        return b.select(is_inside, edge, b.f32(NEG_INF), "edge")
 
     def _below(self, sample: ir.Value, high: ir.Value, end: ir.Value) -> ir.Value:
         """A value that a batch's number of elements lie between and `high`; `end` if there are not as many."""

@@ -265,7 +265,7 @@ class _FilterSample(Filter):
         t, b, cores = self.t, self.b, self.searcher.cores
 
         def choose_here():
-            maximum = cores.largest(None, _MAXIMUM, 0)
+            maximum = cores.largest(None, cores.facts(_MAXIMUM), 0)
             best, chosen = self._best(part, cut, removed, maximum)
             is_finite = self._is_finite(maximum)
             chosen = b.select(is_finite, chosen, b.i32(0), "chosen")

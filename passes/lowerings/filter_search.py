@@ -34,7 +34,7 @@ from .keys import Keys
 from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of
 from .row_cores import OWN, UNIT, Alone
-from .threshold_lists import Listed, ThresholdLists, Weight
+from .threshold_lists import Listed, Measure, ThresholdLists
 
 _LEAST = 1.0e-30  # weight
 _LOWEST = -3.4028234e38  # of what weighs anything
@@ -57,8 +57,9 @@ class ThresholdSearch:
     next. They return scalars only, so that a meeting can lie between them; `named` and `typed` tell which. `part` is
     what this core has of the row, `row(start, end)` any stretch of it."""
 
-    def __init__(self, t: Ops, keys: Keys, cores: Alone, vocabulary: int):
+    def __init__(self, t: Ops, keys: Keys, cores: Alone, vocabulary: int, searches_both: bool):
         self.t, self.b, self.keys, self.cores, self.vocabulary = t, t.b, keys, cores, vocabulary
+        self.searches_both = searches_both
         self.lists = ThresholdLists(t, keys, cores.memory)
         self.length = t.b.index(vocabulary)
 
@@ -72,12 +73,13 @@ class ThresholdSearch:
         """All stages, for a row that one core has to itself: the smallest value that stays, and how many of the
         elements equal to it go (f32)."""
         part, sample = row(self.t.zero, self.length), self.sample(row)
+        reference = None if p is None else self.reference(sample)
         floor = None
         if k is not None:
             floor = self.kth(row, k, self.top_k(part, sample, k))
         if p is None:
             return floor, self.b.f32(0.0)
-        reference = self.mass(part, sample, floor)
+        self.mass(part, reference, floor)
         return tuple(self.nucleus(row, floor, p, self.top_p(part, row, sample, floor, p, reference)))
 
     def sample(self, row: Stretches) -> ir.Value:
@@ -96,10 +98,12 @@ class ThresholdSearch:
             memory, offset = self.cores.own_list(_TOP_K)
 
             def body(chunk: Chunk, counts, number):
-                above = t.compare("UGT", chunk.x, stretch.high, "is_above")  # unordered: so is NaN
+                at_most = t.compare("OLE", chunk.x, stretch.high, "is_at_most")
+                above = t.inverted(at_most, "is_above")  # NaN as well
                 hits = t.where(above, t.filled(1.0, length_of(chunk.x), "ones"), 0.0, "hits")
                 counts = b.op(arith.addf, counts, t.folded(arith.addf, hits, 64), name="counts")
-                return [counts, self.lists.append(chunk, self._is_within(chunk, stretch), memory, offset, number)]
+                within = self._is_within(chunk, stretch, at_most)
+                return [counts, self.lists.append(chunk, within, memory, offset, number)]
 
             carried = [("counts", t.filled(0.0, 64, "counts")), ("number", t.zero)]
             about = Stage("ListNearKth", "The elements that the k-th largest can be; how many are above them.")
@@ -124,17 +128,16 @@ class ThresholdSearch:
         def search():
             *stretch, number, above = found
             low, high, upper, middle = stretch
-            above = self.cores.total(above, 0, 0)
+            facts = self.cores.facts(0)
+            above = self.cores.total(above, facts, 0)
             need = b.op(arith.sitofp, b.f32_type, k, name="wanted_count")
             single = b.cmpf("OEQ", low, high, "one_value")
-            listed, _ = self.cores.all_lists(_TOP_K, number, 0, 1, single)
+            listed = self.cores.all_lists(_TOP_K, number, facts, 1, single)
             reached = b.op(arith.addf, above, t.f32_of(listed.number, "listed"), name="reached")
             inside = t.both(b.cmpf("OLT", above, need), b.cmpf("OGE", reached, need), "is_inside")
 
             def everything():
-                about = Stage("ListAll", "The sample misled: all elements.")
-                is_any = lambda chunk: t.compare("UGE", chunk.x, b.f32(NEG_INF), "is_any")
-                number = self.lists.collect(row(t.zero, self.length), is_any, self.lists.memory, listed.offset, about)
+                number, _ = self._collect_all(row, b.f32(NEG_INF, "lowest"), listed.offset)
                 return [number, b.f32(0.0), b.f32(NEG_INF), b.f32(float("inf"))]
 
             number, above, low, high = b.if_(
@@ -144,9 +147,9 @@ class ThresholdSearch:
 
             def in_list():
                 spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
-                pivots = upper, middle
+                measure = self._measure(False, b.f32(0.0, "minus_reference"))
                 value, above_it = self.lists.smallest(
-                    Listed(listed.offset, number), spare, need, above, (low, high), pivots, None
+                    Listed(listed.offset, number), spare, need, above, (low, high), (upper, middle), measure
                 )
                 # More NaN than k: the k-th largest is one of them.
                 return [b.select(b.cmpf("OLT", above_it, need), value, b.f32(NEG_INF), "kth")]
@@ -168,37 +171,37 @@ class ThresholdSearch:
         b = self.b
         return self.t.both(b.cmpi("sge", k, b.i32(1)), b.cmpi("slt", k, b.i32(self.vocabulary)), "top_k_enabled")
 
-    def _is_within(self, chunk: Chunk, stretch: Stretch) -> ir.Value:
+    def _is_within(self, chunk: Chunk, stretch: Stretch, at_most: ir.Value) -> ir.Value:
         t = self.t
-        at_most = t.compare("OLE", chunk.x, stretch.high, "is_at_most")
         return t.both(t.compare("OGE", chunk.x, stretch.low, "reaches"), at_most, "is_within")
 
     # -- the mass -----------------------------------------------------------------------------------------------
 
-    def mass(self, part: RowChunks, sample: ir.Value, floor: ir.Value | None) -> ir.Value:
-        """Weighs what top-k keeps; the reference of the weights exp(x - reference). The sample's maximum is near enough
-        to all others, if the sum stays finite."""
+    def reference(self, sample: ir.Value) -> ir.Value:
+        """That of the weights exp(x - reference). The sample's maximum is near enough to all others, if the sum stays
+        finite."""
         b = self.b
         maximum = Bounds(self.t, sample, self.vocabulary).maximum()
         is_finite = self.t.both(b.cmpf("OGT", maximum, b.f32(NEG_INF)), b.cmpf("OLT", maximum, b.f32(float("inf"))))
-        reference = b.select(is_finite, maximum, b.f32(0.0), "reference")
-        self._weigh(
-            part, reference, "UGE", floor, _ALL, Stage("SumWeights", "Weights, summed in units of 1024.")
-        )  # unordered: NaN shows
-        return reference
+        return b.select(is_finite, maximum, b.f32(0.0), "reference")
+
+    def mass(self, part: RowChunks, reference: ir.Value, floor: ir.Value | None) -> None:
+        """Weighs what top-k keeps."""
+        about = Stage("SumWeights", "Weights, summed in units of 1024.")
+        self._weigh(part, reference, "UGE", floor, _ALL, about)  # unordered: NaN shows
 
     def _weigh(
         self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str
     ) -> None:
         t, b = self.t, self.b
-        shift = b.op(arith.negf, reference, name="minus_reference")
+        measure = self._weights(reference)
 
         def body(chunk: Chunk):
             x = chunk.x
             if bound is not None:
                 x = t.where(t.compare(predicate, x, bound, "survives"), x, NEG_INF, "survivors")
-            weights = b.exp(b.op(arith.addf, x, t.splat(shift, x), name="shifted"), "weights")
-            self.cores.give_sums(t.reduce("add", weights, UNIT, "unit_sums"), which, chunk.column, chunk.count)
+            sums = t.reduce("add", measure.weights(x), UNIT, "unit_sums")
+            self.cores.give_sums(sums, which, chunk.column, chunk.count)
             return []
 
         source.each([], body, about)
@@ -249,10 +252,11 @@ class ThresholdSearch:
 
         def find():
             target = b.op(arith.mulf, rest, total, name="target")
-            weight = self._weight(reference)
-            stretch = Bounds(t, sample, self.vocabulary).of_mass(weight, target, floor, self._lowest(floor))
+            measure = self._weights(reference)
+            stretch = Bounds(t, sample, self.vocabulary).of_mass(measure.weights, target, floor, self._lowest(floor))
             memory, offset = self.cores.own_list(_TOP_P)
-            within = lambda chunk: self._is_within(chunk, stretch)
+            at_most = lambda chunk: t.compare("OLE", chunk.x, stretch.high, "is_at_most")
+            within = lambda chunk: self._is_within(chunk, stretch, at_most(chunk))
             number = self.lists.collect(
                 part, within, memory, offset, Stage("ListNearEnd", "The elements that the nucleus can end at.")
             )
@@ -276,7 +280,7 @@ class ThresholdSearch:
             lambda: b.if_(active, NUCLEUS[2:], maximum, lambda: nothing, types=types), types=types,
             about=Stage("BracketNucleus", "Top-p."),
         )  # fmt: skip
-        self.cores.give([t.f32_of(found[-2], "listed"), found[-1]], 1)
+        self.cores.give([found[-1], t.f32_of(found[-2], "listed")], 1)
         return [reference, total, *found]
 
     def nucleus(self, row: Stretches, floor: ir.Value | None, p: ir.Value, found: list[ir.Value]) -> list[ir.Value]:
@@ -286,18 +290,20 @@ class ThresholdSearch:
         reference, total, *stretch, number, maximum = found
         rest, active, keeps_all = self._wanted(p, total)
 
-        def underflow():
-            bound = b.op(arith.addf, self.cores.largest(maximum, 1, 1), b.f32(_UNDERFLOW), name="underflow")
-            least = self._or_none(floor)
-            return [b.select(b.cmpf("OGT", bound, least), bound, least, "cut"), b.f32(0.0)]
+        def find():
+            facts = self.cores.facts(1)
 
-        def search():
-            return self._search(row, floor, rest, reference, total, Stretch(*stretch), number)
+            def underflow():
+                largest = self.cores.largest(maximum, facts, 0)
+                bound = b.op(arith.addf, largest, b.f32(_UNDERFLOW), name="underflow")
+                least = self._or_none(floor)
+                return [b.select(b.cmpf("OGT", bound, least), bound, least, "cut"), b.f32(0.0)]
+
+            search = lambda: self._search(row, floor, rest, reference, total, Stretch(*stretch), number, facts)
+            return b.if_(keeps_all, ["cut", "removed"], underflow, search, types=[b.f32_type] * 2)
 
         return b.if_(
-            active, ["cut", "removed"],
-            lambda: b.if_(keeps_all, ["cut", "removed"], underflow, search, types=[b.f32_type] * 2),
-            lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2,
+            active, ["cut", "removed"], find, lambda: [self._or_none(floor), b.f32(0.0)], types=[b.f32_type] * 2,
             about=Stage("FindNucleus", "The nucleus."),
         )  # fmt: skip
 
@@ -308,10 +314,12 @@ class ThresholdSearch:
         active = self.t.both(b.cmpf("OGT", total, b.f32(0.0)), b.cmpf("OGE", rest, b.f32(0.0)), "top_p_enabled")
         return rest, active, b.cmpf("OEQ", rest, b.f32(0.0), "keeps_all")
 
-    def _weight(self, reference: ir.Value) -> Weight:
-        b = self.b
-        shift = b.op(arith.negf, reference, name="minus_reference")
-        return lambda x: b.exp(b.op(arith.addf, x, self.t.splat(shift, x), name="shifted"), "weights")
+    def _weights(self, reference: ir.Value) -> Measure:
+        shift = self.b.op(arith.negf, reference, name="minus_reference")
+        return self._measure(True, shift)
+
+    def _measure(self, weighs: bool, shift: ir.Value) -> Measure:
+        return Measure(self.t, weighs, shift, self.t.truth(weighs, "weighs") if self.searches_both else None)
 
     def _or_none(self, floor: ir.Value | None) -> ir.Value:
         return self.b.f32(NEG_INF) if floor is None else floor
@@ -321,13 +329,13 @@ class ThresholdSearch:
         lowest = b.f32(_LOWEST)
         return lowest if floor is None else b.select(b.cmpf("OGT", floor, lowest), floor, lowest, "lowest")
 
-    def _search(self, row, floor, rest, reference, total, stretch: Stretch, number) -> list[ir.Value]:
+    def _search(self, row, floor, rest, reference, total, stretch: Stretch, number, facts) -> list[ir.Value]:
         t, b, lists = self.t, self.b, self.lists
         target = b.op(arith.mulf, rest, total, name="target")
         need = b.op(arith.subf, total, target, name="needed")
         # Something is always needed: the largest element stays.
         need = b.select(b.cmpf("OGT", need, b.f32(_LEAST)), need, b.f32(_LEAST), "needed")
-        weight = self._weight(reference)
+        measure = self._weights(reference)
         single = b.cmpf("OEQ", stretch.low, stretch.high, "one_value")
         leaves_out = b.cmpf("OLT", stretch.high, b.f32(float("inf")), "leaves_some_out")
         (above,) = b.if_(
@@ -337,18 +345,19 @@ class ThresholdSearch:
             lambda: [b.f32(0.0)],
             types=[b.f32_type],
         )
-        listed, before = self.cores.all_lists(_TOP_P, number, 1, 0, single)
+        before = self.cores.in_front(facts, 1)
+        listed = self.cores.all_lists(_TOP_P, number, facts, 1, single)
         spare = self.cores.places[_SPARE], self.cores.places[_OTHER]
 
         def in_list(number, above, ends, single):
             low, _ = ends
             pivots = stretch.upper, stretch.middle
             copies = lambda: [low, above, t.f32_of(number, "copies")]
-            search = lambda: lists.smallest(Listed(listed.offset, number), spare, need, above, ends, pivots, weight)
+            search = lambda: lists.smallest(Listed(listed.offset, number), spare, need, above, ends, pivots, measure)
             smallest, above, equal = b.if_(
                 single, ["smallest", "above", "equal"], copies, search, types=[b.f32_type] * 3
             )
-            return smallest, above, equal, self._each(weight, smallest)
+            return smallest, above, equal, self._each(measure, smallest)
 
         def misled(tries, *_):
             return b.cmpi("sgt", tries, t.zero)
@@ -358,7 +367,7 @@ class ThresholdSearch:
 
             def everything():
                 lowest = self._lowest(floor)
-                number, before = self._collect_all(row, lowest, listed.offset)
+                number, before = self._collect_all(row, lowest, listed.offset, True)
                 return [number, before, b.f32(0.0), lowest]
 
             number, before, above, low = b.if_(
@@ -399,26 +408,30 @@ class ThresholdSearch:
 
         return self._cut(smallest, need, beyond, equal, in_front, each)
 
-    def _each(self, weight: Weight, value: ir.Value) -> ir.Value:
-        return self.t.extract(weight(self.b.splat(value, 8)), self.t.zero, "weight")
+    def _each(self, measure: Measure, value: ir.Value) -> ir.Value:
+        return self.t.extract(measure.weights(self.b.splat(value, 8, "smallest")), self.t.zero, "weight")
 
-    def _collect_all(self, row: Stretches, lowest: ir.Value, offset: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The elements of the row that reach a bound, as a list; and how many are in front of this part."""
-        t, memory = self.t, self.lists.memory
-        weighs = lambda chunk: t.compare("OGE", chunk.x, lowest, "weighs")
-        about = Stage("ListWeighing", "All elements that weigh anything.")
-        if self.cores.is_alone:
-            return self.lists.collect(row(t.zero, self.length), weighs, memory, offset, about), t.zero
-        start = self.cores.start
-        before = self.lists.collect(row(t.zero, start), weighs, memory, offset, about)
-        rest = self.lists.collect(
-            row(start, self.length),
-            weighs,
-            memory,
-            t.plus(offset, before),
-            Stage("ListWeighingFromPart", "And from this part on."),
-        )
-        return t.plus(before, rest, "number"), before
+    def _collect_all(
+        self, row: Stretches, lowest: ir.Value, offset: ir.Value, counts: bool = False
+    ) -> tuple[ir.Value, ir.Value | None]:
+        """The sample misled: all elements of the row that reach a bound, and NaN, as a list. How many they are, and, if
+        that `counts`, how many are in front of this part."""
+        t, b, memory = self.t, self.b, self.lists.memory
+        reaches = lambda chunk: t.compare("UGE", chunk.x, lowest, "reaches")
+        about = Stage("ListStretch", "What reaches a bound in a stretch of the row, behind what the list has.")
+        if self.cores.is_alone or not (counts or self.searches_both):
+            return self.lists.collect(row(t.zero, self.length), reaches, memory, offset, about), t.zero
+
+        def add(side, start, end, number, *before):
+            more = self.lists.collect(row(start, end), reaches, memory, t.plus(offset, number), about)
+            number = t.plus(number, more, "number")
+            is_first = lambda: b.cmpi("eq", side, t.zero)
+            return [end, self.length, number, *(b.select(is_first(), number, old, "before") for old in before)]
+
+        # In front of this part, then from its start on.
+        carried = [("start", t.zero), ("end", self.cores.start), ("number", t.zero)] + [("before", t.zero)] * counts
+        _, _, number, *before = b.for_(t.zero, b.index(2), t.one, carried, add, induction="side")
+        return number, before[0] if counts else None
 
     def _cut(self, smallest, need, above, equal, in_front, each) -> list[ir.Value]:
         """The cut and how many of the elements equal to it go, less those in front of this part: as many of them stay

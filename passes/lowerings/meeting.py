@@ -35,14 +35,14 @@ class Meeting:
         self.lane = t.ramp(_LANES, self.b.f32_type, "fact_lane")
 
     def give_list(self, pairs: ir.Value, turn: ir.Value) -> None:
-        self.t.store(pairs, self.lists, self._offset(self.core, turn, self.pairs), self.b.index(length_of(pairs)))
+        self.t.store(pairs, self.lists, self._cell(self.core, turn, self.pairs), self.b.index(length_of(pairs)))
 
     def take_lists(
         self, part: int, lanes: int, turn: ir.Value, length: int, name: str, pad: float | None = None
     ) -> ir.Value:
         """`lanes` lanes from the list of a part on, in a tile of `length`."""
         core = self.t.plus(self.first, self.b.index(part)) if part else self.first
-        offset = self._offset(core, turn, self.pairs)
+        offset = self._cell(core, turn, self.pairs)
         return self.t.load(self.lists, offset, self.b.index(lanes), length, name, pad)
 
     def give_facts(self, facts: Sequence[ir.Value], turn: ir.Value, slot: int = 0) -> None:
@@ -52,7 +52,7 @@ class Meeting:
             tile = b.splat(facts[-1], _LANES, "facts")
             for lane in range(len(facts) - 1, 0, -1):
                 below = t.compare("OLT", self.lane, b.f32(lane), "lane_below")
-                tile = b.select(below, b.splat(facts[lane - 1], _LANES), tile, "facts")
+                tile = b.select(below, b.splat(facts[lane - 1], _LANES, "fact"), tile, "facts")
         t.store(tile, self.facts, self._facts_of(self.core, turn, slot), b.index(FACTS))
 
     def take_facts(self, parts: int, turn: ir.Value, length: int, pad: float | None = None, slot: int = 0) -> ir.Value:
@@ -64,18 +64,14 @@ class Meeting:
         """The largest of one fact, among all cores of the launch (f32); it is not below 0."""
         t, b = self.t, self.b
         lanes = up(most_cores * FACTS, _LANES)
-        count = b.op(arith.muli, self.cores, b.index(FACTS))
+        count = b.op(arith.muli, self.cores, b.index(FACTS), name="fact_lanes")
         facts = t.load(self.facts, self._facts_of(t.zero, turn, 0), count, lanes, "all_facts", 0.0)
         return t.reduced("max", t.take(facts, FACTS, which, 1, "one_fact"), "largest_fact")
 
     def _facts_of(self, core: ir.Value, turn: ir.Value, slot: int) -> ir.Value:
         t, b = self.t, self.b
-        turn = b.op(arith.andi, turn, t.one, name="turn")
         turn = turn if self.slots == 1 else t.plus(b.op(arith.muli, turn, b.index(self.slots)), b.index(slot), "set")
         return self._cell(core, turn, FACTS)
-
-    def _offset(self, core: ir.Value, turn: ir.Value, elements: int) -> ir.Value:
-        return self._cell(core, self.b.op(arith.andi, turn, self.t.one, name="turn"), elements)
 
     def _cell(self, core: ir.Value, number: ir.Value, elements: int) -> ir.Value:
         t, b = self.t, self.b

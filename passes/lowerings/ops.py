@@ -43,8 +43,8 @@ class Ops:
 
     # -- scalars ------------------------------------------------------------------------------------------------
 
-    def truth(self, value: bool) -> ir.Value:
-        return self.b.constant(ir.IntegerType.get_signless(1), value)
+    def truth(self, value: bool, name: str | None = None) -> ir.Value:
+        return self.b.constant(ir.IntegerType.get_signless(1), value, name)
 
     def both(self, a: ir.Value, b: ir.Value, name: str | None = None) -> ir.Value:
         return self.b.op(arith.andi, a, b, name=name)
@@ -148,6 +148,9 @@ class Ops:
     def compare(self, predicate: str, x: ir.Value, scalar: ir.Value, name: str) -> ir.Value:
         """A mask: a tile against a scalar."""
         return self.b.cmpf(predicate, x, self.b.splat(scalar, length_of(x)), name)
+
+    def inverted(self, mask: ir.Value, name: str) -> ir.Value:
+        return self.b.op(arith.xori, mask, self.b.splat(self.truth(True), length_of(mask)), name=name)
 
     def where(self, mask: ir.Value, x: ir.Value, otherwise: float, name: str) -> ir.Value:
         return self.b.select(mask, x, self.filled(otherwise, length_of(x)), name)

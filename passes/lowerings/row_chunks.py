@@ -47,8 +47,7 @@ class RowChunks:
 
     `length` is the most that `end - start`, at least 1, can be. `ramp` is a float32 ramp of a chunk's length, for
     stretches that are no plain loads and may end within a chunk. A `resident` stretch is loaded at once, at the
-    insertion point, and stays in the unified buffer. Lanes beyond it hold `padding`. One that is `whole` consists of
-    full chunks, which constants need not tell."""
+    insertion point, and stays in the unified buffer. Lanes beyond it hold `padding`."""
 
     has_places = False
 
@@ -65,7 +64,6 @@ class RowChunks:
         ramp: ir.Value | None = None,
         resident: bool = False,
         padding: float = NEG_INF,
-        whole: bool = False,
     ):
         self.padding = padding
         self.b, self.producers, self.logits, self.ramp = b, producers, logits, ramp
@@ -73,7 +71,7 @@ class RowChunks:
         self.dtype = ir.RankedTensorType(logits.type).element_type
         self.vocabulary = ir.RankedTensorType(logits.type).get_dim_size(1)
         self.is_load = producers.is_load(logits)
-        self.is_whole = whole or length % chunk == 0 and constant_index(end) == length and constant_index(start) == 0
+        self.is_whole = length % chunk == 0 and constant_index(end) == length and constant_index(start) == 0
         self.is_one = length <= chunk
         self.tile = self.count = None
         if resident:

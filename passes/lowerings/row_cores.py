@@ -67,10 +67,13 @@ class Alone:
 
     # -- what all of them found ---------------------------------------------------------------------------------
 
-    def total(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
+    def facts(self, slot: int) -> ir.Value | None:
+        """What all cores gave in a slot."""
+
+    def total(self, own: ir.Value, facts: ir.Value | None, fact: int) -> ir.Value:
         return own
 
-    def largest(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
+    def largest(self, own: ir.Value, facts: ir.Value | None, fact: int) -> ir.Value:
         """NaN if there is one."""
         return own
 
@@ -81,9 +84,13 @@ class Alone:
         sums = t.load(self.sums, self._sums_of(which), b.index(self.units), lanes, "sums", 0.0)
         return t.reduced("add", sums, name)
 
-    def all_lists(self, which: int, number: ir.Value, slot: int, fact: int, skip: ir.Value) -> tuple[Listed, ir.Value]:
-        """The elements of all parts, none with `skip`; and how many there are in front of this core's part (index)."""
-        return Listed(self.places[which], number), self.t.zero
+    def all_lists(self, which: int, number: ir.Value, facts: ir.Value | None, fact: int, skip: ir.Value) -> Listed:
+        """The elements of all parts, none with `skip`; one of the facts is how many a part has."""
+        return Listed(self.places[which], number)
+
+    def in_front(self, facts: ir.Value | None, fact: int) -> ir.Value:
+        """How many of them are in front of this core's part (index)."""
+        return self.t.zero
 
     def _sums_of(self, which: int) -> ir.Value:
         t, b = self.t, self.b
@@ -94,8 +101,8 @@ class Alone:
 
 
 class Group(Alone):
-    """A row that `parts` cores share, each with at most `length` elements. `turn` is the round of the row at hand,
-    `start` where this core's part begins."""
+    """A row that `parts` cores share, each with at most `length` elements. `turn` is 0 for one row and 1 for the next,
+    `start` is where this core's part begins."""
 
     is_alone = False
 
@@ -114,30 +121,33 @@ class Group(Alone):
 
     def _given(self, core: ir.Value, which: int) -> ir.Value:
         t, b = self.t, self.b
-        place = b.op(arith.andi, self.turn, t.one, name="turn") if which == 0 else b.index(1 + which)
+        place = self.turn if which == 0 else b.index(1 + which)
         place = t.plus(b.op(arith.muli, core, b.index(3)), place, "cell")
         return b.op(arith.muli, place, b.index(self.length), name="part_list")
 
     def give(self, facts: Sequence[ir.Value], slot: int) -> None:
         self.meeting.give_facts(facts, self.turn, slot)
 
-    def total(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
-        add = lambda total, more: self.b.op(arith.addf, total, more, name="total")
-        return self._fold(slot, fact, add, "total")
+    def facts(self, slot: int) -> ir.Value:
+        return self.meeting.take_facts(self.parts, self.turn, self.parts * FACTS, slot=slot)
 
-    def largest(self, own: ir.Value, slot: int, fact: int) -> ir.Value:
+    def total(self, own: ir.Value, facts: ir.Value, fact: int) -> ir.Value:
+        add = lambda total, more: self.b.op(arith.addf, total, more, name="total")
+        return self._fold(facts, fact, add, "total")
+
+    def largest(self, own: ir.Value, facts: ir.Value, fact: int) -> ir.Value:
         b = self.b
 
         def larger(largest, other):
             is_larger = self.t.either(b.cmpf("OGT", other, largest), b.cmpf("UNE", other, other))
             return b.select(is_larger, other, largest, "largest")
 
-        return self._fold(slot, fact, larger, "largest")
+        return self._fold(facts, fact, larger, "largest")
 
     def first_largest(self, slot: int) -> tuple[ir.Value, ir.Value]:
         """The largest of a first fact, and the second fact beside it, of the first part that has it."""
         t, b = self.t, self.b
-        facts = self._facts(slot)
+        facts = self.facts(slot)
 
         def better(part, largest, beside):
             other = self._fact(facts, part, 0)
@@ -150,26 +160,21 @@ class Group(Alone):
         first = [("largest", t.extract(facts, t.zero, "largest")), ("beside", t.extract(facts, t.one, "beside"))]
         return tuple(b.for_(t.one, b.index(self.parts), t.one, first, better, induction="other"))
 
-    def _fold(self, slot: int, fact: int, function, name: str) -> ir.Value:
+    def _fold(self, facts: ir.Value, fact: int, function, name: str) -> ir.Value:
         t, b = self.t, self.b
-        facts = self._facts(slot)
         first = t.extract(facts, b.index(fact), name)
         step = lambda part, so_far: [function(so_far, self._fact(facts, part, fact))]
         return b.for_(t.one, b.index(self.parts), t.one, [(name, first)], step, induction="other")[0]
-
-    def _facts(self, slot: int) -> ir.Value:
-        return self.meeting.take_facts(self.parts, self.turn, self.parts * FACTS, slot=slot)
 
     def _fact(self, facts: ir.Value, part: ir.Value, fact: int) -> ir.Value:
         t, b = self.t, self.b
         return t.extract(facts, t.plus(b.op(arith.muli, part, b.index(FACTS)), b.index(fact)), "fact")
 
-    def all_lists(self, which: int, number: ir.Value, slot: int, fact: int, skip: ir.Value) -> tuple[Listed, ir.Value]:
+    def all_lists(self, which: int, number: ir.Value, facts: ir.Value, fact: int, skip: ir.Value) -> Listed:
         t, b = self.t, self.b
-        facts, own = self._facts(slot), self.places[which]
-        lanes = min(LIST_TILE, self.length)
+        own, lanes = self.places[which], min(LIST_TILE, self.length)
 
-        def append(part, total, before):
+        def append(part, total):
             here = t.index_of(self._fact(facts, part, fact), "here")
             source = self._given(t.plus(self.meeting.first, part), which)
 
@@ -184,11 +189,15 @@ class Group(Alone):
             else:
                 left = lambda place: t.smaller(t.minus(copied, place), b.index(lanes), "count")
                 b.for_(t.zero, copied, b.index(lanes), [], lambda at: copy(at, left(at)), induction="place")
-            is_before = b.cmpi("slt", part, self.part, "is_before")
-            return [t.plus(total, here, "number"), b.select(is_before, t.plus(before, here), before, "before")]
+            return [t.plus(total, here, "number")]
 
-        number, before = b.for_(
-            t.zero, b.index(self.parts), t.one, [("number", t.zero), ("before", t.zero)], append, induction="other",
-            about=Stage("JoinLists", "The lists of all parts, one behind the other."),
-        )  # fmt: skip
-        return Listed(own, number), before
+        about = Stage("JoinLists", "The lists of all parts, one behind the other.")
+        (number,) = b.for_(
+            t.zero, b.index(self.parts), t.one, [("number", t.zero)], append, induction="other", about=about
+        )
+        return Listed(own, number)
+
+    def in_front(self, facts: ir.Value, fact: int) -> ir.Value:
+        t = self.t
+        add = lambda part, before: [t.plus(before, t.index_of(self._fact(facts, part, fact), "here"), "before")]
+        return t.b.for_(t.zero, self.part, t.one, [("before", t.zero)], add, induction="other")[0]

@@ -330,7 +330,7 @@ class RowWise:
         self.one(row)
         return []
 
-    def shared_row(self, row: ir.Value, number: ir.Value, active: ir.Value) -> None:
+    def shared_row(self, row: ir.Value, turn: ir.Value, active: ir.Value) -> None:
         """This core's part of a row; without one, it writes nothing, and meets the others."""
         self.active = active
         self.row(row)

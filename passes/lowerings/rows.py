@@ -27,15 +27,15 @@ def each_row(t: Ops, share, body: Callable[[ir.Value], Sequence[ir.Value]]) -> N
 
 
 def each_round(t: Ops, site: Site, share, body: Callable[[ir.Value, ir.Value, ir.Value], None]) -> None:
-    """Every row of the `share` of a core's group, with `tile.sync_all` in the body: `body(row, round, active)`. A core
-    without a row in the last round goes along, `active` is false for it."""
+    """Every row of the `share` of a core's group, with `tile.sync_all` in the body: `body(row, turn, active)`. `turn`
+    is 0 in one round and 1 in the next. A core without a row in the last round goes along, `active` is false for it."""
     b = t.b
 
     def one_round(number):
         row = t.plus(share.first, number, "own_row")
         active = b.cmpi("slt", row, share.last, "has_row")
         last = b.op(arith.subi, site.rows, t.one)
-        body(t.smaller(row, last, "row"), number, active)
+        body(t.smaller(row, last, "row"), b.op(arith.andi, number, t.one, name="turn"), active)
         return []
 
     b.for_(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from mlir import ir
 from mlir.dialects import arith
 
@@ -64,22 +67,25 @@ class Exchange:
 
     def give(self, found: Survivors, turn: ir.Value) -> None:
         b = self.b
-        numbers = found.parts()
-        numbers[1] = b.op(arith.sitofp, b.f32_type, numbers[1], name="chosen_number")
-        self.meeting.give_facts(numbers, turn, _FOUND)
+        chosen = b.op(arith.sitofp, b.f32_type, found.chosen, name="chosen_number")
+        self.meeting.give_facts(replace(found, chosen=chosen).parts(), turn, _FOUND)
 
-    def take(self, turn: ir.Value) -> Survivors:
-        """What all parts know together: the best of the lowest rank, and the last of the last band."""
+    def take(self, turn: ir.Value, asked: Sequence[str]) -> Survivors:
+        """What all parts know together of what is `asked`: the best of the lowest rank, and the last of the last
+        band."""
         t, b = self.t, self.b
         facts = self.meeting.take_facts(self.parts, turn, 64 * FACTS, NEG_INF, _FOUND)
-        column = {name: t.take(facts, FACTS, i, 1, name) for i, name in enumerate(Survivors.NAMES)}
+        column = {name: t.take(facts, FACTS, i, 1, name) for i, name in enumerate(asked)}
         best = t.reduced("max", column["best"], "best")
         is_best = t.compare("OEQ", column["best"], best, "is_best")
         bands = t.where(is_best, column["best_band"], float(1 << 24), "bands_of_best")
         best_band = t.reduced("min", bands, "best_band")
         winner = t.find_first(t.compare("OEQ", bands, best_band, "is_winner"), "winner")
         chosen = b.op(arith.fptosi, b.i32_type, t.extract(column["chosen"], winner, "chosen_number"), name="chosen")
+        if "last_band" not in asked:
+            return Survivors(best, chosen, best_band)
         last_band = t.reduced("max", column["last_band"], "last_band")
         final = t.find_first(t.compare("OEQ", column["last_band"], last_band, "is_last"), "final")
-        last, place, number = (t.extract(column[name], final, name) for name in ("last", "place", "number"))
-        return Survivors(best, chosen, best_band, last_band, last, place, number)
+        of_last = [name for name in asked if name in ("last", "place", "number")]
+        known = {name: t.extract(column[name], final, name) for name in of_last}
+        return Survivors(best, chosen, best_band, last_band, **known)

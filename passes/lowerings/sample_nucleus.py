@@ -42,7 +42,7 @@ _ROUNDING = 2.0**-12
 
 @dataclass(frozen=True)
 class Survivors:
-    """What is known of a row's survivors. Numbers are f32, but `chosen` is i32.
+    """What is known of a row's survivors; None is what nobody asks. Numbers are f32, but `chosen` is i32.
 
     Attributes:
       best, chosen: the greatest score, and the index it is at.
@@ -54,16 +54,21 @@ class Survivors:
 
     best: ir.Value
     chosen: ir.Value
-    best_band: ir.Value
-    last_band: ir.Value
-    last: ir.Value
-    place: ir.Value
-    number: ir.Value
+    best_band: ir.Value | None = None
+    last_band: ir.Value | None = None
+    last: ir.Value | None = None
+    place: ir.Value | None = None
+    number: ir.Value | None = None
 
-    NAMES = ("best", "chosen", "best_band", "last_band", "last", "place", "number")
+    @staticmethod
+    def names(results: Results, parts: int) -> list[str]:
+        """What is asked of a row of so many parts."""
+        of_last = ["last", "place"] * results.op.is_need_logits + ["number"] * results.op.is_need_sample_result
+        of_parts = ["best_band"] + ["last_band"] * bool(of_last)
+        return ["best", "chosen", *(of_parts if parts > 1 else ()), *of_last]
 
     def parts(self) -> list[ir.Value]:
-        return [getattr(self, name) for name in self.NAMES]
+        return [value for value in vars(self).values() if value is not None]
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,11 @@ class Sampled:
 class Nucleus:
     """Builds the search in the rows of one kernel. `ramp` is a float32 ramp of a chunk's length."""
 
-    def __init__(self, t: Ops, descending: Descending, probabilities: Probabilities, results: Results, ramp: ir.Value):
-        self.t, self.b, self.ramp = t, t.b, ramp
+    def __init__(
+        self, t: Ops, descending: Descending, probabilities: Probabilities, results: Results, ramp: ir.Value, parts: int
+    ):
+        self.t, self.b, self.ramp, self.parts = t, t.b, ramp, parts
+        self.asked = Survivors.names(results, parts)
         self.descending, self.probabilities, self.results = descending, probabilities, results
         self.packed = self.race = None
         if descending.lists:
@@ -161,22 +169,23 @@ class Nucleus:
         t = self.t
         sample = self.descending.sample(chunks)
         mass = self.probabilities.mass(lambda: t.extract(sample, t.zero, "near"))
-        return self.survivors(row, chunks, wide, sample, mass, t.zero, 1)
+        return self.survivors(row, chunks, wide, sample, mass, t.zero)
 
     def survivors(
-        self, row, chunks: RowChunks, wide: RowChunks, sample: ir.Value, mass: Mass, part: ir.Value, parts: int
+        self, row, chunks: RowChunks, wide: RowChunks, sample: ir.Value, mass: Mass, part: ir.Value
     ) -> Survivors:
         """The survivors in this part's bands: each `parts`-th of a window, from the one of this number on."""
-        t, b = self.t, self.b
+        t, b, parts = self.t, self.b, self.parts
         of_row = Sampled(
             row, chunks, wide, sample, mass, None if row.m is None else self.probabilities.least(row.m, mass)
         )
         bands = b.index(self.descending.bands)
-        vocabulary = b.f32(float(self.descending.vocabulary))
-        nothing = [b.f32(NEG_INF), b.i32(0), b.f32(0.0), b.f32(-1.0), b.f32(NEG_INF), vocabulary, b.f32(0.0)]
+        nothing = {"best": NEG_INF, "best_band": 0.0, "last_band": -1.0, "last": NEG_INF}
+        nothing |= {"place": float(self.descending.vocabulary), "number": 0.0}
+        nothing = [b.i32(0) if name == "chosen" else b.f32(nothing[name]) for name in self.asked]
         if self.packed is None:
-            _, *found = self._bands(of_row, None, part, parts, Survivors(*nothing))
-            return Survivors(*found)
+            _, *found = self._bands(of_row, None, part, parts, self._found(nothing))
+            return self._found(found)
         likely = self._likely_bands(of_row)
 
         def goes_on(going, first, *_):
@@ -184,16 +193,19 @@ class Nucleus:
 
         def one_window(_, first, number, weight, *found):
             window = self._window(of_row, first, Above(number, weight), likely, part, parts)
-            going, *found = self._bands(of_row, window, part, parts, Survivors(*found))
+            going, *found = self._bands(of_row, window, part, parts, self._found(found))
             going = b.select(window.all_inside, going, t.zero, "going")
             return [going, window.end, *window.below.parts(), *found]
 
         carried = [("going", t.one), ("first_band", t.zero), ("number_above", t.zero), ("weight_above", b.f32(0.0))]
-        carried += zip(Survivors.NAMES, nothing)
+        carried += zip(self.asked, nothing)
         _, _, _, _, *found = b.while_(
             carried, goes_on, one_window, about=Stage("SearchWindows", "The row, a window of bands at a time.")
         )
-        return Survivors(*found)
+        return self._found(found)
+
+    def _found(self, values: Sequence[ir.Value]) -> Survivors:
+        return Survivors(**dict(zip(self.asked, values, strict=True)))
 
     # -- windows ------------------------------------------------------------------------------------------------
 
@@ -225,7 +237,7 @@ class Nucleus:
         widest = t.smaller(t.plus(first, b.index(self.widest)), bands)
         ends_here = t.both(b.cmpi("sgt", likely, first), b.cmpi("sle", likely, widest))
         end = b.select(ends_here, likely, widest if descending.vocabulary >= _MANY_LISTS else bands, "end_band")
-        high, low = descending.edge(of_row.sample, first), descending.edge(of_row.sample, end)
+        high, low = descending.edge(of_row.sample, first), descending.edge_behind(of_row.sample, end)
         # NaN is no number that reaches an edge, and what is behind a list is -inf.
         lists = t.both(
             b.cmpf("OGT", low, b.f32(NEG_INF)), t.opposite(self.probabilities.may_have_nans(of_row.mass)), "lists"
@@ -238,8 +250,9 @@ class Nucleus:
                 of_row.wide, low, high, Stage("ListWindow", "The elements of these bands.")
             )
             listed = PackedChunks(self.packed, number, _LISTED)
-            edges = [descending.edge(of_row.sample, t.plus(first, band)) for band in (part, t.plus(part, t.one))]
-            edges = [*edges[parts == 1 :], low]
+            own = t.plus(first, part, "own_band")
+            edges = [descending.edge(of_row.sample, own)] if parts > 1 else []
+            edges += [descending.edge_behind(of_row.sample, t.plus(own, t.one, "next_band")), low]
             *of_own, below = (self._added(above, more) for more in self._above(listed, edges, of_row))
             of_own = [above, *of_own] if parts == 1 else of_own
             return [number, b.select(has_all, t.one, t.zero), *of_own[0].parts(), *of_own[1].parts(), below.weight]
@@ -292,7 +305,8 @@ class Nucleus:
             return added
 
         carried = [(name, t.filled(0.0, lanes, name)) for name in ("numbers", "masses")] * len(edges)
-        sums = [t.reduced("add", sums, "sum_above") for sums in chunks.each(carried, body, Stage("SumAbove", "What is above."))]
+        sums = chunks.each(carried, body, Stage("SumAbove", "What is above."))
+        sums = [t.reduced("add", each, "sum_above") for each in sums]
         return [Above(t.index_of(number, "number"), weight) for number, weight in zip(sums[::2], sums[1::2])]
 
     def _unknown(self) -> Above:
@@ -321,29 +335,30 @@ class Nucleus:
         if window is not None:
             first, end, above, own = window.first, window.end, window.above, window.above_own
         edge = lambda band: self.descending.edge(of_row.sample, band)
+        below_band = lambda band: self.descending.edge_behind(of_row.sample, t.plus(band, t.one, "next_band"))
         edge_types = [b.index_type, b.f32_type]
         own_first = t.plus(first, part)
 
         def goes_on(going, band, *_):
             return t.both(b.cmpi("ne", going, t.zero), b.cmpi("slt", band, end))
 
-        def above_band(band, known):
-            measured = lambda: self._above_edge(
-                window, of_row, edge(band), Stage("MeasureAboveBand", "How much is above the band.")
-            ).parts()
+        def above_band(band, high, known):
+            about = Stage("MeasureAboveBand", "How much is above the band.")
+            measured = lambda: self._above_edge(window, of_row, edge(band) if high is None else high, about).parts()
             is_first, is_known = b.cmpi("eq", band, first, "is_first"), b.cmpi("sge", known.number, t.zero)
             known = lambda known=known: b.if_(is_known, Above.NAMES, known.parts, measured, types=edge_types)
             return Above(*b.if_(is_first, Above.NAMES, above.parts, known, types=edge_types))
 
         def one_band(_, band, number, weight, *found):
-            found = Survivors(*found)
-            start = above_band(band, Above(number, weight))
+            found = self._found(found)
+            high = edge(band) if self.race is None else None  # it may be another band's in the end
+            start = above_band(band, high, Above(number, weight))
             below, rival = self._unknown(), None
             if self.race is not None:
                 band, start, rival = self._next_rival(of_row, window, band, start, parts, found)
                 below = self._below(of_row, window, own_first, band, rival, found)
             is_last = b.cmpi("eq", band, b.index(self.descending.bands - 1), "is_last_band")
-            this = Band(band, edge(band), edge(t.plus(band, t.one)), start, below, is_last)
+            this = Band(band, edge(band) if high is None else high, below_band(band), start, below, is_last)
             going, *after = self._band(of_row, window, this, rival, found)
             following = t.plus(band, b.index(parts), "band")
             if self.race is not None:
@@ -352,7 +367,7 @@ class Nucleus:
             return [going, following, *known.parts(), *after]
 
         carried = [("going", t.one), ("band", own_first), *zip(("number_above", "weight_above"), own.parts())]
-        carried += zip(Survivors.NAMES, found.parts())
+        carried += zip(self.asked, found.parts())
         going, _, _, _, *found = b.while_(
             carried, goes_on, one_band, about=Stage("SearchBands", "Bands of values, from the greatest down.")
         )
@@ -364,7 +379,7 @@ class Nucleus:
         """What is above a band's lower edge, where some rank may have the best score. In a row that is not worth a pass
         as long as there is none."""
         t, b = self.t, self.b
-        low = self.descending.edge(of_row.sample, t.plus(band, t.one))
+        low = self.descending.edge_behind(of_row.sample, t.plus(band, t.one, "next_band"))
         measured = lambda: self._above_edge(
             window, of_row, low, Stage("MeasureLowerEdge", "How much is above its lower edge.")
         ).parts()
@@ -399,9 +414,8 @@ class Nucleus:
             later = t.plus(band, b.op(arith.muli, steps, b.index(parts)), "later_band")
 
             def skipped():
-                after = self._above_edge(
-                    window, of_row, edge(later), Stage("MeasureLaterBand", "How much is above a later band.")
-                )
+                about = Stage("MeasureLaterBand", "How much is above a later band.")
+                after = self._above_edge(window, of_row, self.descending.edge_behind(of_row.sample, later), about)
                 there = lambda: [later, *after.parts(), rival_from(later, after)]
                 return b.if_(b.cmpi("sle", after.number, rival, "is_before"), names, there, here, types=types)
 
@@ -419,21 +433,24 @@ class Nucleus:
     ) -> list[ir.Value]:
         """Whether later bands matter (index), and what is known after this one."""
         t, b = self.t, self.b
-        names, types = ["going", *Survivors.NAMES], [b.index_type, *(part.type for part in found.parts())]
+        names, types = ["going", *self.asked], [b.index_type, *(part.type for part in found.parts())]
         some = t.opposite(b.cmpf("OGE", band.low, band.high), "has_elements")
         if self.race is not None:
             is_known = b.cmpi("sge", band.below.number, t.zero)
             is_beyond = t.either(is_known, b.cmpi("sge", rival, window.below.number))
             is_beyond = t.both(is_beyond, b.cmpi("sge", rival, band.below.number), "rival_is_beyond")
             some = t.both(some, t.opposite(is_beyond), "has_rival")
-        ends, unchanged = (lambda: [t.zero, *found.parts()]), (lambda: [t.one, *found.parts()])
-        looked_at = lambda: self._look_at(of_row, window, band, found)
-        short_of_p = lambda: b.if_(self._reaches_p(band.above, of_row), names, ends, looked_at, types=types)
-        return b.if_(some, names, short_of_p, unchanged, types=types)
+        share = self._share(band.above, of_row)
+        ends = t.both(some, b.cmpf("OGE", share, of_row.row.p, "reaches_p"), "ends")
+        going = b.select(ends, t.zero, t.one, "going")
+        looked_at = lambda: self._look_at(of_row, window, band, share, found)
+        return b.if_(t.both(some, t.opposite(ends)), names, looked_at, lambda: [going, *found.parts()], types=types)
 
-    def _look_at(self, of_row: Sampled, window: Window | None, band: Band, found: Survivors) -> list[ir.Value]:
+    def _look_at(
+        self, of_row: Sampled, window: Window | None, band: Band, share: ir.Value, found: Survivors
+    ) -> list[ir.Value]:
         t, b = self.t, self.b
-        names = ["going", "rank", "before", *Survivors.NAMES]
+        names = ["going", "rank", "before", *self.asked]
         types = [b.index_type, b.index_type, b.f32_type, *(part.type for part in found.parts())]
         inside = None
         if self.race is not None:
@@ -441,7 +458,7 @@ class Nucleus:
             inside = t.both(is_known, t.opposite(self._reaches_p(band.below, of_row)), "is_inside")
 
         def batch(values, indices, count, rank, before, *found):
-            some = (values, indices, count, rank, before, Survivors(*found), band)
+            some = (values, indices, count, rank, before, self._found(found), band)
             pieces = lambda: self._batch(of_row, window, *some)
             return (
                 pieces()
@@ -451,11 +468,7 @@ class Nucleus:
 
         is_top = b.cmpi("eq", band.number, t.zero, "is_top")
         nans = t.both(is_top, self.probabilities.may_have_nans(of_row.mass), "has_nans")
-        carried = [
-            ("rank", band.above.number),
-            ("before", self._share(band.above, of_row)),
-            *zip(Survivors.NAMES, found.parts()),
-        ]
+        carried = [("rank", band.above.number), ("before", share), *zip(self.asked, found.parts())]
         packed = None if window is None else (window.is_listed, window.listed)
         going, _, _, *after = self.descending.each(
             of_row.chunks, of_row.sample, band.high, band.low, carried, batch, of_row.wide, nans, packed
@@ -475,11 +488,11 @@ class Nucleus:
         def piece(_, start, rank, before, *found):
             some = t.smaller(t.minus(count, start), b.index(_PIECE), "some")
             part = [slice_of(b, x, start, _PIECE) for x in (values, indices)]
-            going, *state = self._piece(of_row, window, *part, some, rank, before, Survivors(*found), band)
+            going, *state = self._piece(of_row, window, *part, some, rank, before, self._found(found), band)
             return [going, t.plus(start, b.index(_PIECE), "start"), *state]
 
         carried = [("going", t.one), ("start", t.zero), ("rank", rank), ("before", before)]
-        carried += zip(Survivors.NAMES, found.parts())
+        carried += zip(self.asked, found.parts())
         going, _, *state = b.while_(carried, goes_on, piece, about=Stage("AddUp", "Running sums, by 1024 elements."))
         return [going, *state]
 
@@ -533,15 +546,20 @@ class Nucleus:
 
         def take():
             choice = self.results.take(probability, indices, kept, rank, Choice(found.best, found.chosen))
-            better = b.cmpf("OGT", choice.best, found.best, "is_better")
-            number_of_band = t.f32_of(band.number)
-            of_best = b.select(better, number_of_band, found.best_band, "best_band")
-            final = t.minus(kept, t.one)
-            place = b.op(arith.sitofp, b.f32_type, t.extract(indices, final, "last_index"), name="place")
-            return [*choice.parts(), of_best, number_of_band, t.extract(values, final, "last"), place, t.f32_of(end)]
+            known = {"best": choice.best, "chosen": choice.index, "number": t.f32_of(end)}
+            if found.best_band is not None:
+                better = b.cmpf("OGT", choice.best, found.best, "is_better")
+                known["last_band"] = t.f32_of(band.number, "number_of_band")
+                known["best_band"] = b.select(better, known["last_band"], found.best_band, "best_band")
+            if found.last is not None:
+                final = t.minus(kept, t.one, "final")
+                known["last"] = t.extract(values, final, "last")
+                place = t.extract(indices, final, "last_index")
+                known["place"] = b.op(arith.sitofp, b.f32_type, place, name="place")
+            return [known[name] for name in self.asked]
 
         types = [part.type for part in found.parts()]
-        after = b.if_(b.cmpi("sgt", kept, t.zero), Survivors.NAMES, take, found.parts, types=types)
+        after = b.if_(b.cmpi("sgt", kept, t.zero), self.asked, take, found.parts, types=types)
         return [b.select(going, t.one, t.zero), end, *after]
 
     def _confirmed(self, of_row: Sampled, window: Window | None, reached, count, end, band: Band) -> ir.Value:

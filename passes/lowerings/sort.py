@@ -140,7 +140,7 @@ class _Sort:
             return []
 
         def one_band(band):
-            high, low = self.descending.edge(sample, band), self.descending.edge(sample, t.plus(band, t.one))
+            high, low = self.descending.edge(sample, band), self.descending.edge_behind(sample, t.plus(band, t.one))
             is_first = b.cmpi("eq", band, t.zero, "is_first")
             (rank,) = b.if_(
                 is_first, ["rank"], lambda: [start],

@@ -23,7 +23,33 @@ from .row_chunks import Chunk, ListChunks, RowChunks, length_of
 
 LIST_TILE = 4096  # elements of a list in one go: fixed by the numerics
 
-Weight = Callable[[ir.Value], ir.Value]
+@dataclass(frozen=True)
+class Measure:
+    """What is added up of elements: exp(x + shift), or 1 for each where they are counted.
+
+    Attributes:
+      weighs: whether it is the weights.
+      shift: minus the reference of the weights (f32).
+      told: the same as `weighs` as a value, if the kernel measures otherwise elsewhere: its text has one search for
+        both.
+    """
+
+    t: Ops
+    weighs: bool
+    shift: ir.Value
+    told: ir.Value | None
+
+    def of(self, x: ir.Value) -> ir.Value:
+        b = self.t.b
+        counted = lambda: [self.t.filled(1.0, length_of(x), "ones")]
+        weighed = lambda: [self.weights(x)]
+        if self.told is None:
+            return (weighed if self.weighs else counted)()[0]
+        return b.if_(self.told, ["measured"], weighed, counted, types=[x.type])[0]
+
+    def weights(self, x: ir.Value) -> ir.Value:
+        b = self.t.b
+        return b.exp(b.op(arith.addf, x, self.t.splat(self.shift, x), name="shifted"), "weights")
 
 
 @dataclass(frozen=True)
@@ -70,16 +96,14 @@ class ThresholdLists:
             b.if_(b.cmpi("sgt", kept, t.zero), [], store)
         return t.plus(number, kept, "number")
 
-    def measure(self, listed: Listed, bound: ir.Value | None, weight: Weight | None, about: str) -> ir.Value:
-        """How much of a list is above a bound (f32): elements, or weight."""
+    def measured_above(self, listed: Listed, bound: ir.Value, measure: Measure, about: str) -> ir.Value:
+        """How much of a list is above a bound (f32)."""
         t, b = self.t, self.b
 
         def body(chunk: Chunk, total):
-            x = chunk.x
-            measured = t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
-            if bound is not None:
-                measured = t.where(t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
-            return [b.op(arith.addf, total, t.reduced("add", measured, "chunk_total"), name="amount")]
+            above = t.compare("UGT", chunk.x, bound, "above_bound")
+            hits = t.where(above, measure.of(chunk.x), 0.0, "hits")
+            return [b.op(arith.addf, total, t.reduced("add", hits, "chunk_total"), name="amount")]
 
         return self.chunks(listed).each([("amount", b.f32(0.0))], body, about)[0]
 
@@ -89,7 +113,7 @@ class ThresholdLists:
 
     def smallest(
         self, listed: Listed, spare: tuple[ir.Value, ir.Value], need: ir.Value, above: ir.Value,
-        ends: tuple[ir.Value, ir.Value], pivots: tuple[ir.Value, ir.Value], weight: Weight | None,
+        ends: tuple[ir.Value, ir.Value], pivots: tuple[ir.Value, ir.Value], measure: Measure,
     ) -> list[ir.Value]:  # fmt: skip
         """The smallest value above which there is less than `need`; how much there is above it; if that is weight, how
         many elements of the list equal it (f32).
@@ -120,7 +144,7 @@ class ThresholdLists:
             pivot = b.select(is_inside, pivot, keys.middle(low, high), "pivot")
             value = keys.value(pivot, "pivot_value")
             length = number
-            number, more = self._lower_side(Listed(offset, length), value, other, weight)
+            number, more = self._lower_side(Listed(offset, length), value, other, measure)
             beyond = b.op(arith.addf, above, more, name="beyond")
             is_lower = b.cmpf("OLT", beyond, need, "is_lower")
 
@@ -141,67 +165,55 @@ class ThresholdLists:
                 "NarrowList", "A list longer than one tile: split at a pivot, the side that has the value is kept."
             ),
         )
-        return self._in_tile(Listed(offset, number), need, above, low, high, weight)
+        return self._in_tile(Listed(offset, number), need, above, low, high, measure)
 
-    def _lower_side(self, listed: Listed, pivot: ir.Value, offset: ir.Value, weight: Weight | None) -> list[ir.Value]:
+    def _lower_side(self, listed: Listed, pivot: ir.Value, offset: ir.Value, measure: Measure) -> list[ir.Value]:
         """Packs what is not above a pivot into another list; how many they are, and how much is above."""
         t, b = self.t, self.b
 
         def body(chunk: Chunk, number, beyond):
-            above = t.compare("UGT", chunk.x, pivot, "is_above")
-            hits = t.where(above, self._measured(chunk.x, weight), 0.0, "hits")
+            at_most = t.compare("OLE", chunk.x, pivot, "is_at_most")
+            hits = t.where(t.inverted(at_most, "is_above"), measure.of(chunk.x), 0.0, "hits")
             beyond = b.op(arith.addf, beyond, t.reduced("add", hits, "chunk_hits"), name="beyond")
-            mask = t.compare("OLE", chunk.x, pivot, "is_at_most")
-            return [self.append(chunk, mask, self.memory, offset, number), beyond]
+            return [self.append(chunk, at_most, self.memory, offset, number), beyond]
 
         carried = [("number", t.zero), ("beyond", b.f32(0.0))]
         return self.chunks(listed).each(
             carried, body, Stage("SplitAtPivot", "How much is above the pivot, and what is not.")
         )
 
-    def _measured(self, x: ir.Value, weight: Weight | None) -> ir.Value:
-        return self.t.filled(1.0, length_of(x), "ones") if weight is None else weight(x)
-
     def _in_tile(
-        self, listed: Listed, need: ir.Value, above: ir.Value, low, high, weight: Weight | None
+        self, listed: Listed, need: ir.Value, above: ir.Value, low, high, measure: Measure
     ) -> list[ir.Value]:
         """The same in a list of one tile, or one all of whose elements have the key `high`."""
         t, b, keys = self.t, self.b, self.keys
-        x = self.chunks(listed).at(t.zero).x
-        measured = self._measured(x, weight)
+        with b.stage(Stage("SearchTile", "In what is left, which is one tile, or all of one value.")):
+            x = self.chunks(listed).at(t.zero).x
+            measured = measure.of(x)
 
-        def above_of(bound):
-            hits = t.where(t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
-            return b.op(arith.addf, above, t.reduced("add", hits, "beyond"), name="beyond")
+            def above_of(bound):
+                hits = t.where(t.compare("UGT", x, bound, "above_bound"), measured, 0.0, "hits")
+                return b.op(arith.addf, above, t.reduced("add", hits, "beyond"), name="beyond")
 
-        # Nothing is above the largest; but NaN is.
-        largest = keys.of(t.reduced("max", x, "largest"), "largest")
-        nearer = t.both(b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
-        high = b.select(nearer, largest, high, "high_key")
-        enough = lambda middle: b.cmpf("OGE", above_of(keys.value(middle, "bound")), need, "enough_above")
-        _, key = keys.bisect(
-            low,
-            high,
-            enough,
-            ("low_key", "high_key"),
-            Stage("FindThreshold", "The smallest value above which is too little."),
-        )
-        value = keys.value(key, "found")
+            # Nothing is above the largest; but NaN is.
+            largest = keys.of(t.reduced("max", x, "largest"), "largest")
+            nearer = t.both(b.cmpi("sgt", largest, low), b.cmpi("slt", largest, high))
+            high = b.select(nearer, largest, high, "high_key")
+            enough = lambda middle: b.cmpf("OGE", above_of(keys.value(middle, "bound")), need, "enough_above")
+            about = Stage("FindThreshold", "The smallest value above which is too little.")
+            _, key = keys.bisect(low, high, enough, ("low_key", "high_key"), about)
+            value = keys.value(key, "found")
+            is_long = b.cmpi("sgt", listed.number, b.index(LIST_TILE), "is_long")
 
-        names = ["above"] if weight is None else ["above", "equal"]
+            def above_in_list():
+                more = self.measured_above(listed, value, measure, Stage("MeasureAbove", "How much is above it."))
+                return [b.op(arith.addf, above, more, name="above")]
 
-        def in_list():
-            more = self.measure(listed, value, weight, Stage("MeasureAbove", "How much is above it."))
-            found = [b.op(arith.addf, above, more, name="above")]
-            return (
-                found
-                if weight is None
-                else [*found, self.copies(listed, value, Stage("CountEqual", "How many elements equal it."))]
-            )
-
-        def in_tile():
-            found = [above_of(value)]
-            return found if weight is None else [*found, t.count(t.compare("OEQ", x, value, "equals"), "equal")]
-
+            in_tile = lambda: [above_of(value)]
+            (all_above,) = b.if_(is_long, ["above"], above_in_list, in_tile, types=[b.f32_type])
+        if not measure.weighs:
+            return [value, all_above]
+        copies = lambda: [self.copies(listed, value, Stage("CountEqual", "How many elements equal it."))]
+        equal = lambda: [t.count(t.compare("OEQ", x, value, "equals"), "equal")]
         is_long = b.cmpi("sgt", listed.number, b.index(LIST_TILE), "is_long")
-        return [value, *b.if_(is_long, names, in_list, in_tile, types=[b.f32_type] * len(names))]
+        return [value, all_above, *b.if_(is_long, ["equal"], copies, equal, types=[b.f32_type])]

@@ -31,7 +31,7 @@ from .ops import Ops
 from .row_chunks import NEG_INF, Chunk, RowChunks, length_of, slice_of
 from .rows import each_round, each_row, length_refusal
 from .sample_exchange import Exchange
-from .sample_nucleus import Nucleus
+from .sample_nucleus import Nucleus, Survivors
 from .sample_probabilities import MASS_CHUNK, Mass, Probabilities
 from .sample_results import Choice, Results
 from .site import PART_UNIT, Candidate, Site
@@ -131,7 +131,7 @@ class _Sampler:
             self.lane = self.t.ramp(max(self.chunk, self.widest), ir.IntegerType.get_signless(16), "lane")
             batches = FIRST if self.results.is_index_alone else LISTED
             descending = Descending(self.t, self.keys, self.ramp, self.lane, self.vocabulary, batches)
-            self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp)
+            self.nucleus = Nucleus(self.t, descending, self.probabilities, self.results, self.ramp, parts)
         if parts == 1:
             each_row(self.t, share, self.one_row)
             return
@@ -394,12 +394,18 @@ class _Sampler:
             return listed()
 
         def from_nucleus():
-            found = self.nucleus.of_row(row, self.batch_chunks(), self.wide_chunks())
-            self.results.fill_up(t.index_of(found.number))
-            return [found.chosen, found.last, found.place]
+            return self.decided(self.nucleus.of_row(row, self.batch_chunks(), self.wide_chunks()))
 
         about = Stage("SampleList", "A list, or the nucleus of the whole row.", "SampleNucleus")
         return b.if_(row.is_listed, _CHOICE, listed, from_nucleus, types=self.choice_types(), about=about)
+
+    def decided(self, found: Survivors) -> list[ir.Value]:
+        """The choice of a row whose survivors are known."""
+        nobody_asks = self.b.f32(0.0)
+        if found.number is not None:
+            self.results.fill_up(self.t.index_of(found.number))
+        last, place = (nobody_asks if value is None else value for value in (found.last, found.place))
+        return [found.chosen, last, place]
 
     def by_size(self, row: Row, build) -> list[ir.Value]:
         """A short list where it is long enough."""
@@ -521,13 +527,11 @@ class _Sampler:
         def give():
             mass = self.probabilities.shared_mass(t.extract(sample, t.zero, "near"), self.unit_facts)
             chunks = self.batch_chunks(), self.wide_chunks()
-            self.exchange.give(self.nucleus.survivors(row, *chunks, sample, mass, self.part, self.parts), turn)
+            self.exchange.give(self.nucleus.survivors(row, *chunks, sample, mass, self.part), turn)
             return []
 
         def take():
-            found = self.exchange.take(turn)
-            self.results.fill_up(t.index_of(found.number))
-            return [found.chosen, found.last, found.place]
+            return self.decided(self.exchange.take(turn, self.nucleus.asked))
 
         is_writer, self.results.is_writer = self.results.is_writer, None
         b.if_(searches, [], give, about=Stage("SearchPart", "The nucleus in the bands of this part."))
