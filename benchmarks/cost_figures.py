@@ -2,10 +2,11 @@
 
     python benchmarks/cost_figures.py [--write] [--targets ascend910b ascend950] [GRAPH ...]
 
-Each graph of a grid is compiled with its fusions forced and forbidden, and each of its kernels runs on the twin. `--write` fits
-the figures of every kind of kernel to that, and writes them with the measurements to `passes/cost_figures.json`; without, the
-tables say how far the estimates of the file are from the twin, and which decisions differ. It exits with 1 where an estimate is
-off by more than `WITHIN`, or where a decision costs more than `REGRET` times the better choice.
+Each graph of a grid is compiled with its fusions forced and forbidden, and each of its kernels runs on the twin.
+`--write` fits the figures of every kind of kernel to that, and writes them with the measurements to
+`passes/cost_figures.json`; without, the tables say how far the estimates of the file are from the twin, and which
+decisions differ. It exits with 1 where an estimate is off by more than `WITHIN`, or where a decision costs more than
+`REGRET` times the better choice.
 """
 
 from __future__ import annotations

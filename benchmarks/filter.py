@@ -2,8 +2,8 @@
 
 Needs PyTorch, which the project does not: `pip install torch`, then `python benchmarks/filter.py`. Both run on two
 threads, in turns of five calls, in one process; the ratio is that of the medians. (With a change after every call the
-filter finds its data in no cache, and its memory given back: 13 ms instead of 5 with k=50.) The second table shows that the cost does not depend
-on k, and grows in proportion to batch and vocabulary.
+filter finds its data in no cache, and its memory given back: 13 ms instead of 5 with k=50.) The second table shows that
+the cost does not depend on k, and grows in proportion to batch and vocabulary.
 """
 
 import os

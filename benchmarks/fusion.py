@@ -2,11 +2,11 @@
 
     python benchmarks/fusion.py [--check] [CASE ...]
 
-The graph: logits, a bias, a mask of what is allowed, temperature, top-k and top-p, softmax over q, argmax. Apart, the filter is
-one kernel and the draw another, both with the elementwise work before them computed where they load, also where that does not
-pay. With a key, the numbers of `jax.random.categorical` are a third; fused, they are drawn for what the filter keeps. The figures
-are those of the twin's cost model, see docs/cost_model.md. With `--check` it exits with 1 where the fused graph does not need 3 times fewer
-bytes of global memory and cycles.
+The graph: logits, a bias, a mask of what is allowed, temperature, top-k and top-p, softmax over q, argmax. Apart, the
+filter is one kernel and the draw another, both with the elementwise work before them computed where they load, also
+where that does not pay. With a key, the numbers of `jax.random.categorical` are a third; fused, they are drawn for what
+the filter keeps. The figures are those of the twin's cost model, see docs/cost_model.md. With `--check` it exits with 1
+where the fused graph does not need 3 times fewer bytes of global memory and cycles.
 """
 
 from __future__ import annotations

@@ -2,16 +2,17 @@
 
     python benchmarks/fusion_moe.py [--tokens 1 64 4096] [--check]
 
-The graph is that of DeepSeek-V3: float32 logits of 256 experts in 8 groups of which 4 stay, k = 8, bfloat16 tokens of 7168,
-codes of int8 with a scale a row, in plain code after the routing. `fused` is what `ja.compile` makes of it, `nothing fused`
-what it makes with `forbid=("raise-sampling", "fuse-moe")`. Beside them the best that our kernels do apart:
+The graph is that of DeepSeek-V3: float32 logits of 256 experts in 8 groups of which 4 stay, k = 8, bfloat16 tokens of
+7168, codes of int8 with a scale a row, in plain code after the routing. `fused` is what `ja.compile` makes of it,
+`nothing fused` what it makes with `forbid=("raise-sampling", "fuse-moe")`. Beside them the best that our kernels do
+apart:
 
   as written       gating; routing, which copies; a kernel that quantizes the copies: a routing of them to one expert
   tokens first     gating; a kernel that quantizes tokens, likewise; routing of codes and scales
   in the routing   gating; routing with quant_mode=1: what a graph needs that asks for it by name
 
-All run once on the twin; its cost model gives times and bytes. `--check` exits with 1 where the fused graph does not need
-1.5 times fewer bytes of global memory and cycles than as written.
+All run once on the twin; its cost model gives times and bytes. `--check` exits with 1 where the fused graph does not
+need 1.5 times fewer bytes of global memory and cycles than as written.
 """
 
 from __future__ import annotations

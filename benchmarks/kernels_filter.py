@@ -2,9 +2,9 @@
 
     python benchmarks/kernels_filter.py [CASE ...]
 
-Logits are normal with a standard deviation of 3, so that a nucleus of 0.9 holds some 4 % of the row: wider than real models
-make it; with one of 1 it holds 60 %. The figures are the cost model's, see docs/cost_model.md; the times to compile are
-those of this machine. Exits with 1 where a target is missed.
+Logits are normal with a standard deviation of 3, so that a nucleus of 0.9 holds some 4 % of the row: wider than real
+models make it; with one of 1 it holds 60 %. The figures are the cost model's, see docs/cost_model.md; the times to
+compile are those of this machine. Exits with 1 where a target is missed.
 """
 
 import sys

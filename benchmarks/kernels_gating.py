@@ -2,8 +2,8 @@
 
     python benchmarks/kernels_gating.py [CASE ...]
 
-The figures are the cost model's, for kernels that ran on the twin with its checker on; see docs/cost_model.md. Exits with
-1 where a target is missed or the checker has findings.
+The figures are the cost model's, for kernels that ran on the twin with its checker on; see docs/cost_model.md. Exits
+with 1 where a target is missed or the checker has findings.
 """
 
 import sys

@@ -2,8 +2,9 @@
 
     python benchmarks/kernels_sample.py [CASE ...]
 
-Logits are normal; with a standard deviation of 1, a nucleus of 0.9 holds 60 % of the row, with 3 some 4 %. The figures are the cost
-model's, see docs/cost_model.md. A target "3x NAME" is three times that case. Exits with 1 where a target is missed.
+Logits are normal; with a standard deviation of 1, a nucleus of 0.9 holds 60 % of the row, with 3 some 4 %. The figures
+are the cost model's, see docs/cost_model.md. A target "3x NAME" is three times that case. Exits with 1 where a target
+is missed.
 """
 
 import sys

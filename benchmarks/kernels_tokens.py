@@ -2,8 +2,9 @@
 
     python benchmarks/kernels_tokens.py [--tokens 1 16 64 ...] [CASE ...]
 
-A kernel for any number of tokens (`jax.export.symbolic_shape`) has one way for few tokens and one for more, each with tiles of a
-fixed size. What that costs shows where a fixed number would have smaller tiles. Each kernel runs once on the twin.
+A kernel for any number of tokens (`jax.export.symbolic_shape`) has one way for few tokens and one for more, each with
+tiles of a fixed size. What that costs shows where a fixed number would have smaller tiles. Each kernel runs once on the
+twin.
 """
 
 from __future__ import annotations

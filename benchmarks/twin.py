@@ -1,7 +1,7 @@
 """How long the twin takes: building a kernel that nothing is cached of, and launching one on [8, 151936].
 
-`python benchmarks/twin.py`, on a machine that does nothing else. Builds are in a cache of their own; launches are of the
-generated filter on the product's 48 vector cores, the best of a few. The bounds are what the project claims for two
+`python benchmarks/twin.py`, on a machine that does nothing else. Builds are in a cache of their own; launches are of
+the generated filter on the product's 48 vector cores, the best of a few. The bounds are what the project claims for two
 processors; the processor's own seconds say how much of the time others took. `tests/test_twin_limits.py` holds those to
 the bounds, and memory too.
 """

@@ -51,8 +51,8 @@ def has_side_effects(op_name: str) -> bool | None:
 
 
 def verify(operation: ir.Operation, names: Collection[str] | None = None) -> bool:
-    """Checks every op of ours below `operation`, which MLIR has verified, against its definition, beyond what IRDL checks;
-    `names` are those of the ops to check, None for all.
+    """Checks every op of ours below `operation`, which MLIR has verified, against its definition, beyond what IRDL
+    checks; `names` are those of the ops to check, None for all.
 
     Emits an MLIR error diagnostic at each op that fails; True when all hold."""
     ok, advance = True, ir.WalkResult.ADVANCE

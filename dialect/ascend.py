@@ -98,8 +98,8 @@ def rule_arguments(op) -> tuple[dict[str, rules.Shaped | None], dict[str, Any]]:
 
 
 def results_of_routing(op, tokens: int | None) -> dict[str, rules.Shaped | None]:
-    """The results of a routing whose number of tokens can be any, by name, with `Rows` in their shapes. `tokens` is what the op
-    has in that number's place; None: `?`."""
+    """The results of a routing whose number of tokens can be any, by name, with `Rows` in their shapes. `tokens` is
+    what the op has in that number's place; None: `?`."""
     operands, attributes = rule_arguments(op)
 
     def of_any(value: rules.Shaped | None) -> rules.Shaped | None:
@@ -467,8 +467,8 @@ ASCEND = Dialect(
 
 
 def define(op: Op) -> type[ir.OpView]:
-    """Adds an operator to the dialect, for the file that calls this. Where it has a rule and no verification of its own, it is
-    verified by the rule.
+    """Adds an operator to the dialect, for the file that calls this. Where it has a rule and no verification of its
+    own, it is verified by the rule.
 
     Returns: its class, whose `build` makes one.
     Raises: ValueError or TypeError, see `Dialect.define`."""

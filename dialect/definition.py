@@ -88,10 +88,10 @@ class Attribute:
 @dataclass(frozen=True)
 class Op:
     """One operation. `rule` is an operator's rule for shapes and dtypes, a function of its operands as `Shaped` and of
-    attributes, by name, which gives its results (`ascend` only). `verify` checks more, or all, where there is no rule; it
-    looks at types, at attributes and at what `asks` returns, so that of ops alike in these one is checked. `pipe` names
-    the hardware queue that runs it, `in_place` the operands whose buffer its first operand, the written one, may coincide
-    with (`ascendc` only)."""
+    attributes, by name, which gives its results (`ascend` only). `verify` checks more, or all, where there is no rule;
+    it looks at types, at attributes and at what `asks` returns, so that of ops alike in these one is checked. `pipe`
+    names the hardware queue that runs it, `in_place` the operands whose buffer its first operand, the written one, may
+    coincide with (`ascendc` only)."""
 
     name: str
     summary: str
@@ -206,8 +206,8 @@ class Dialect:
     # -- verification -------------------------------------------------------------------------------------------
 
     def verify_op(self, op: ir.Operation, verified: set[tuple] | None = None) -> bool:
-        """Checks what IRDL cannot; emits a diagnostic at the op and returns False where it fails. `verified` has what ops
-        of this context looked like that have held, and is added to."""
+        """Checks what IRDL cannot; emits a diagnostic at the op and returns False where it fails. `verified` has what
+        ops of this context looked like that have held, and is added to."""
         name = op.name
         definition = self.by_name.get(name)
         if definition is None:
@@ -326,8 +326,8 @@ def _op_class(dialect: str, op: Op) -> type[ir.OpView]:
 
 
 def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = (), loc=None, ip=None, **attributes):
-    """Creates the op at the insertion point. Operands and result types in the definition's order, None where an optional
-    one is absent; attributes as MLIR attributes or Python str, bool, int, float and tuples of int."""
+    """Creates the op at the insertion point. Operands and result types in the definition's order, None where an
+    optional one is absent; attributes as MLIR attributes or Python str, bool, int, float and tuples of int."""
     definition: Op = cls.definition
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)

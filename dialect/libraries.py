@@ -3,9 +3,10 @@
 Each is here once, for all that have to do with it: the shape rule for the verifier and for JAX, the work for estimates,
 the C parameters for the host program of a written project. Signatures and limits are those of the API pages named.
 
-A matrix that is to be transposed is passed as it lies, as a tensor with other strides: `transposed` has a 1 for it. Products
-of 16-bit floats may be float32, which the pages allow ("data types that the operands' converts to") and the libraries' public
-source computes without rounding to 16 bits before (`NeedEnableFp32Output` in matmul_util.cpp of ops-nn, A2, A3 and 950).
+A matrix that is to be transposed is passed as it lies, as a tensor with other strides: `transposed` has a 1 for it.
+Products of 16-bit floats may be float32, which the pages allow ("data types that the operands' converts to") and the
+libraries' public source computes without rounding to 16 bits before (`NeedEnableFp32Output` in matmul_util.cpp of
+ops-nn, A2, A3 and 950).
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ class LibraryOperator:
       source: the page that its signature and limits are from.
       operands: how many it takes, at least and at most.
       rule: `rule(operands, dims) -> result`, with matrices the way they are multiplied; raises VerifyError.
-      parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "x0", "x1", ... for an operand, "out",
-        "[x0]" for a list of one tensor, "[x]" for one of all operands, "dim" and "dims" for the attribute, "{1}" for a list
-        of its second number, "scalar" for an `aclScalar` of it, "dtype" for that of the result, anything else as it is.
+      parameters: those of `<name>GetWorkspaceSize` up to the workspace's size, in order: "x0", "x1", ... for an
+        operand, "out", "[x0]" for a list of one tensor, "[x]" for one of all operands, "dim" and "dims" for the
+        attribute, "{1}" for a list of its second number, "scalar" for an `aclScalar` of it, "dtype" for that of the
+        result, anything else as it is.
       flops: `flops(operands, result) -> number`; 0 where time is that of memory.
       widens: whether the result may be float32 where the operands are narrower floats; it is rounded once then.
       matrices: the operands whose last two dimensions may be transposed.
@@ -59,8 +61,8 @@ class LibraryOperator:
     def result(
         self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = (), dtype: str | None = None
     ) -> Shaped:
-        """The result's shape and dtype; `dtype` is that of one that is wider than the operands. Raises VerifyError where the
-        operator does not take such operands."""
+        """The result's shape and dtype; `dtype` is that of one that is wider than the operands. Raises VerifyError
+        where the operator does not take such operands."""
         least, most = self.operands if isinstance(self.operands, tuple) else (self.operands, self.operands)
         if not least <= len(operands) <= most:
             number = least if least == most else f"{least} to {most}"
@@ -269,7 +271,8 @@ def _permute(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
 
 
 def _multiply_adds(operands: Sequence[Shaped], result: Shaped) -> int:
-    """Two operations a multiply-add: an element of the result is a sum of as many products as a row of `x` has elements."""
+    """Two operations a multiply-add: an element of the result is a sum of as many products as a row of `x` has
+    elements."""
     return 2 * math.prod(result.shape) * operands[0].shape[-1]
 
 

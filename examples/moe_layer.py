@@ -1,9 +1,9 @@
 """A mixture-of-experts layer of the shape of DeepSeek-V3's, with 8-bit experts.
 
 The gate's matrix product; grouped gating and routing, which quantizes each token once and dynamically, in one generated
-kernel; the experts as grouped matrix products of the library, on int8, with the SwiGLU between them and its quantization
-in generated kernels; and the sum of each token's experts. One program serves any number of tokens. It runs on the twin,
-with JAX in the libraries' place, and is compared with `jax.jit` on the CPU.
+kernel; the experts as grouped matrix products of the library, on int8, with the SwiGLU between them and its
+quantization in generated kernels; and the sum of each token's experts. One program serves any number of tokens. It runs
+on the twin, with JAX in the libraries' place, and is compared with `jax.jit` on the CPU.
 """
 
 import argparse

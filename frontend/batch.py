@@ -1,9 +1,10 @@
-"""Programs for any batch: `ja.compile(fn, jax.ShapeDtypeStruct((b, 4096), ...))` with `b` of `jax.export.symbolic_shape`.
+"""Programs for any batch: `ja.compile(fn, jax.ShapeDtypeStruct((b, 4096), ...))` with `b` of
+`jax.export.symbolic_shape`.
 
-JAX traces the function with the symbol, which shows that it means the same for any number of rows. What is compiled is the
-function for another number, more than any product has cores: each kernel then takes its share of however many rows a launch
-has, and the plan's shapes hold that number in the symbol's place. No other dimension is a multiple of it. A dimension of
-`min(8*b, 100)`, as a limit on the rows of a routing makes, is 100 in the plan.
+JAX traces the function with the symbol, which shows that it means the same for any number of rows. What is compiled is
+the function for another number, more than any product has cores: each kernel then takes its share of however many rows
+a launch has, and the plan's shapes hold that number in the symbol's place. No other dimension is a multiple of it. A
+dimension of `min(8*b, 100)`, as a limit on the rows of a routing makes, is 100 in the plan.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _PLAIN_INDEX = ".at[i].get(mode='promise_in_bounds', wrap_negative_indices=False
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbolic number of rows: what it is called, and the bounds of its constraints; 0 and None where they say nothing."""
+    """A symbolic number of rows: what it is called, and the bounds of its constraints;
+    0 and None where they say nothing."""
 
     name: str
     least: int
@@ -35,8 +37,8 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Batch:
-    """A symbolic number of rows, and the number that is compiled in its place; which leading dimensions stand for a limited
-    number."""
+    """A symbolic number of rows, and the number that is compiled in its place; which leading dimensions stand for a
+    limited number."""
 
     symbol: str
     rows: int
@@ -103,7 +105,8 @@ def symbol_of(args: tuple, kwargs: dict, names: tuple[str, ...]) -> Symbol | Non
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """The first number from 1 on for which something holds that holds for all larger ones; `_MOST` where there is none."""
+    """The first number from 1 on for which something holds that holds for all larger ones;
+    `_MOST` where there is none."""
     low, high = 1, _MOST
     while low < high:
         middle = (low + high) // 2
@@ -119,8 +122,8 @@ def _holds(comparison: Callable[[], bool]) -> bool:
 
 
 def batch_of(symbol: Symbol, jaxpr: Any) -> Batch:
-    """What is compiled for a function that was traced with the symbol. Raises Unsupported where it needs the batch as a number,
-    or has other sizes that depend on it than its multiples, and such with a limit."""
+    """What is compiled for a function that was traced with the symbol. Raises Unsupported where it needs the batch as a
+    number, or has other sizes that depend on it than its multiples, and such with a limit."""
     name = re.escape(symbol.name)
     multiple = re.compile(rf"(?:(\d+)\*)?{name}")
     limited = re.compile(rf"min\((?:(\d+)\*)?{name}, (\d+)\)|min\((\d+), (?:(\d+)\*)?{name}\)")
@@ -152,7 +155,8 @@ def _is_prime(number: int) -> bool:
 
 
 def _variables(jaxpr: Any, symbol: Symbol) -> Iterator[tuple[Any, str]]:
-    """All variables of a traced function, with what they are the results of; raises Unsupported where it computes with the batch."""
+    """All variables of a traced function, with what they are the results of;
+    raises Unsupported where it computes with the batch."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     for variable in (*jaxpr.invars, *jaxpr.constvars):
         yield variable, "the function's arguments"

@@ -1,6 +1,7 @@
 """Arrays as the command line spells them: `f32[8,128256]`, or with contents `i32[8]:50`.
 
-    DTYPE[DIM,...]           scalars are DTYPE[]; a DIM is a number, or a symbol such as b or 2*b, of which there are no contents
+    DTYPE[DIM,...]           scalars are DTYPE[]; a DIM is a number, or a symbol such as b or 2*b, of which there are
+                             no contents
     DTYPE[DIM,...]:FILL      random, zeros, ones, range, empty, a number, LOW..HIGH, or @FILE.npy
 
 `random` is normally distributed for floats, 0 to 99 for integers; `LOW..HIGH` is uniform, HIGH included for integers;

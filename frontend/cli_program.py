@@ -141,8 +141,8 @@ def compiled(
     *,
     all_plugins: bool = True,
 ) -> tuple[Program, list[cli_arrays.ArraySpec]]:
-    """The compiled program and its arguments, whose symbols `constraints` bound. Without `all_plugins`, those of installed packages count only if they are among
-    `plugins`. Raises Problem."""
+    """The compiled program and its arguments, whose symbols `constraints` bound. Without `all_plugins`, those of
+    installed packages count only if they are among `plugins`. Raises Problem."""
     check_target(target)
     arguments = _arguments(specs or ())
     with working(f"importing {function}"):

@@ -113,8 +113,8 @@ class Program:
     def profile(self, *args, cores: int | None = None, **kwargs) -> report.Report:
         """Runs the kernels on the twin with its cost model on.
 
-        Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3: rows are dealt out
-          to as many. None takes the target's.
+        Args: as the function's. `cores` is the number of vector cores of the product, 40 for a 910B3: rows are dealt
+          out to as many. None takes the target's.
         Returns: a `jascend.backends.ascend.report.Report`: time (of library calls, an estimate), bytes, pipes, the
           roofline of the operators, what the checker found, and `outputs`, what the program returns.
         Raises: as `__call__`, but for findings, which the report has.
@@ -237,7 +237,8 @@ class Program:
         return rows if batch.most is None else min(rows, batch.most)
 
     def _graph(self, run: tuple | None) -> project.Graph:
-        """The whole program for a written project, with the rows of a run, if there was one, where it is not told others."""
+        """The whole program for a written project, with the rows of a run, if there was one,
+        where it is not told others."""
         batch, any_rows = self._traced.batch, None
         constants = tuple(map(_signed, self._traced.constants))
         types = [TensorType(x.shape, _plan_dtype(x.dtype)) for x in (*self._traced.arguments, *constants)]
@@ -283,8 +284,8 @@ class Program:
         return self._compiled.stages[stage]
 
     def explain(self, details: bool = False) -> str:
-        """What the passes decided and why, a line each, with the place in the source; with `details` also what matters to
-        nobody but who works on the passes."""
+        """What the passes decided and why, a line each, with the place in the source; with `details` also what matters
+        to nobody but who works on the passes."""
         return backend.explain(remark for remark in self.remarks if details or not remark.detail)
 
     def write(
@@ -324,7 +325,8 @@ class Program:
         Args: `directory`, `soc` and `arguments` as of `write`; `jobs`: how many to build at a time.
         Returns: the package, `build_out/custom_opp_<os>_<architecture>.run` in the directory.
         Raises:
-          jascend.backends.ascend.toolkit.ToolkitNotFound: the toolkit, or a piece of it, is missing; the text lists all.
+          jascend.backends.ascend.toolkit.ToolkitNotFound: the toolkit, or a piece of it, is missing; the text lists
+            all.
           jascend.backends.ascend.toolkit.BuildFailed: the build failed; the text has its last lines.
           As `write` and, where there is an NPU, `load` otherwise.
         """
@@ -390,12 +392,12 @@ def compile(  # noqa: A001
       *args, **kwargs: its arguments: arrays, or `jax.ShapeDtypeStruct`s. Their leading dimension may be a symbol of
         `jax.export.symbolic_shape`: the program then serves any batch.
       target: "ascend910b", "ascend910_93" or "ascend950".
-      plugins: passes and operators of your own, in order: paths of `.py`, `.pdll` or `.mlir` files, modules, or names of
-        installed modules, see docs/extending.md. Passes run on the imported graph, before the fusions that come with
+      plugins: passes and operators of your own, in order: paths of `.py`, `.pdll` or `.mlir` files, modules, or names
+        of installed modules, see docs/extending.md. Passes run on the imported graph, before the fusions that come with
         jascend, or on the level that they ask for. Those of installed packages (entry points in the group
         `jascend.passes`) take part unasked, before the others; None leaves these out, alone or as the first of several.
-      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", "fuse-elementwise", or one
-        of a plugin.
+      forbid: names of passes that must not run: "raise-sampling", "fuse-sampling", "fuse-moe", "fuse-elementwise", or
+        one of a plugin.
       force: names of passes that are to do what they can also where it does not pay by the model of cost.
 
     Returns:

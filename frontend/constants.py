@@ -1,8 +1,9 @@
-"""What of a function depends on none of its arguments: computed by JAX once, when it is compiled, and bound to the program.
+"""What of a function depends on none of its arguments:
+computed by JAX once, when it is compiled, and bound to the program.
 
-A program's graph holds no data: weights that a function captures, tables, ramps and masks that it computes from sizes become
-further arguments of it, which every call passes along. What is one number throughout stays in the graph, where it costs
-nothing.
+A program's graph holds no data: weights that a function captures, tables, ramps and masks that it computes from sizes
+become further arguments of it, which every call passes along. What is one number throughout stays in the graph, where
+it costs nothing.
 
 Before:
 
@@ -39,8 +40,8 @@ class Bound(NamedTuple):
 
 
 def bind_constants(closed_jaxpr: Any, rows: int | None = None) -> Bound | None:
-    """Takes the data out of a computation; None where there is none. `rows` stands for a symbolic number of rows: what has a
-    dimension of it is not known."""
+    """Takes the data out of a computation; None where there is none. `rows` stands for a symbolic number of rows: what
+    has a dimension of it is not known."""
     try:
         graph = Graph(closed_jaxpr)
     except HasEffects:

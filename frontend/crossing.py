@@ -41,8 +41,8 @@ class Traced(NamedTuple):
     """A function of arrays, lowered for `ascend`.
 
     `text` is the module in MLIR's generic form. `arguments` and `results` are the flat types, `in_tree` and `out_tree`
-    their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not; `batch` which
-    number stands for a symbolic one; `constants` what the module takes behind the arguments; `argument_keys` and
+    their structures; `names` says what each argument is called, for messages; `remarks` what was raised or not; `batch`
+    which number stands for a symbolic one; `constants` what the module takes behind the arguments; `argument_keys` and
     `result_keys` the generators of typed keys, see `jascend.keys`."""
 
     name: str
@@ -65,8 +65,8 @@ def _register_stablehlo_passes() -> None:
 
 
 def trace(fn, args: tuple, kwargs: dict, forbid: Collection[str] = (), target: str | None = None) -> Traced:
-    """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree. Operators keep the limits of
-    `target`."""
+    """Lowers `fn` for the given arguments: arrays or `jax.ShapeDtypeStruct`s, in any pytree. Operators keep the limits
+    of `target`."""
     _register_stablehlo_passes()
     names, in_tree = argument_names(fn, args, kwargs), jax.tree.structure((args, kwargs))
     plain = OfWords(fn, args, kwargs)

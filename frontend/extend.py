@@ -26,8 +26,8 @@ __all__ = ["primitive"]
 def primitive(name: str, fallback: Callable, *, rank: int | None = 2) -> Primitive:
     """The JAX primitive of the operator `ascend.<name>`, which `jascend.dialect` has with a rule.
 
-    Shapes and dtypes of results are what the rule says. It runs wherever JAX runs, by `fallback`; eagerly too, with the bits
-    it has under `jit`. `vmap` adds leading dimensions. It has no derivative.
+    Shapes and dtypes of results are what the rule says. It runs wherever JAX runs, by `fallback`; eagerly too, with the
+    bits it has under `jit`. `vmap` adds leading dimensions. It has no derivative.
 
     Args:
       name: of an operator whose operands and results are all required.

@@ -1,11 +1,12 @@
 """Gathers, scatters, slices and updates at positions that are computed: for CANN's libraries, a list of positions each.
 
-The dimensions that are indexed become one, whose elements are counted through; several neighbours at a position are as many
-positions. The libraries then read, replace or add to slices of one dimension. A kernel computes the list, so that nothing but
-what is read or written is moved; where the indexed dimensions are not beside each other, the tensor is transposed before.
+The dimensions that are indexed become one, whose elements are counted through; several neighbours at a position are as
+many positions. The libraries then read, replace or add to slices of one dimension. A kernel computes the list, so that
+nothing but what is read or written is moved; where the indexed dimensions are not beside each other, the tensor is
+transposed before.
 
-Positions that are out of bounds are moved inside, or what they stand for is left out: a gather fills in, an addition adds
-nothing, and an update writes once more what another update writes, or what is there.
+Positions that are out of bounds are moved inside, or what they stand for is left out: a gather fills in, an addition
+adds nothing, and an update writes once more what another update writes, or what is there.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class _Pieces:
 
 
 def _pieces(shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequence[int], mode, own: Sequence[int]) -> _Pieces:
-    """`starts` by dimension, [*batch] each; `windows` for all dimensions; those of `own` are inside by themselves. A window
-    that is all there is of a dimension starts where this does, unless what is outside counts."""
+    """`starts` by dimension, [*batch] each; `windows` for all dimensions; those of `own` are inside by themselves. A
+    window that is all there is of a dimension starts where this does, unless what is outside counts."""
     if mode != lax.GatherScatterMode.FILL_OR_DROP:
         partial = {dim: start for dim, start in starts.items() if windows[dim] < shape[dim]}
         starts = partial or dict([min(starts.items())])
@@ -123,8 +124,8 @@ def _pieces(shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequenc
 def _starts(
     what: str, rank: int, indices: jax.Array, index_map: Sequence[int], batching: Sequence[int], own: Sequence[int]
 ) -> dict[int, jax.Array]:
-    """The starts by dimension: columns of the indices, and for the dimensions of batches their own positions. Where there
-    are none, as in `x.at[:].set(y)`, pieces begin where the tensor does."""
+    """The starts by dimension: columns of the indices, and for the dimensions of batches their own positions. Where
+    there are none, as in `x.at[:].set(y)`, pieces begin where the tensor does."""
     if indices.dtype != jnp.int32:
         raise NoLibraryOperator(f"a {what} by {indices.dtype}; kernels compute with int32")
     batch = indices.shape[:-1]
@@ -188,7 +189,8 @@ def _dynamic_update_slice(x, update, *starts):
 
 
 def _neighbours(shape: Sequence[int], starts: Sequence[jax.Array], sizes: Sequence[int]) -> _Pieces | None:
-    """The piece of some dimensions from a position on that is moved until it is inside; None where it is all there is."""
+    """The piece of some dimensions from a position on that is moved until it is inside;
+    None where it is all there is."""
     partial = {dim: start.astype(jnp.int32) for dim, start in enumerate(starts) if sizes[dim] != shape[dim]}
     return _pieces(shape, partial, sizes, lax.GatherScatterMode.CLIP, ()) if partial else None
 

@@ -1,7 +1,7 @@
 """Keys of `jax.random` as arguments and results of programs.
 
-A typed key is not an array that a kernel could read: its words are. So a program is traced as a function of words, which wraps
-them for the user's function.
+A typed key is not an array that a kernel could read: its words are. So a program is traced as a function of words,
+which wraps them for the user's function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def _struct(value: Any) -> jax.ShapeDtypeStruct:
 
 
 def words(value: Any) -> Any:
-    """What holds the words of a typed key: an array for an array, a struct for a struct. Anything else stays as it is."""
+    """What holds the words of a typed key: an array for an array, a struct for a struct.
+    Anything else stays as it is."""
     if implementation(value) is None:
         return value
     if isinstance(value, jax.ShapeDtypeStruct):

@@ -1,8 +1,8 @@
 """What a graph leaves to CANN's libraries: matrix products, transpositions, concatenations, running sums.
 
 On the platform `ascend`, these primitives of JAX become `ascend.library_call`s, with reshapes around them that move
-nothing; gathers and scatters, too (`indexing.py`). What fits no operator of the libraries stays an op that `import` reports,
-with the reason. On the twin a call is run by JAX, on the host.
+nothing; gathers and scatters, too (`indexing.py`). What fits no operator of the libraries stays an op that `import`
+reports, with the reason. On the twin a call is run by JAX, on the host.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def exists(callee: str) -> bool:
 
 
 def call(callee: str, *operands, dims: Sequence[int] = (), transposed: Sequence[int] = (), dtype: str | None = None):
-    """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises NoLibraryOperator
-    where the product's do not have it."""
+    """A call of an operator of the libraries; `dtype` of a result that is wider than the operands. Raises
+    NoLibraryOperator where the product's do not have it."""
     if not exists(callee):
         raise NoLibraryOperator(f"the libraries of {product()} have no {callee}")
     return library_call_p.bind(*operands, callee=callee, dims=tuple(dims), transposed=tuple(transposed), dtype=dtype)
@@ -150,8 +150,8 @@ def _cumprod(x, *, axis, reverse):
 
 
 def _running(combine: Callable, neutral: str | int):
-    """Running results of what no library has, along the last axis: each element with the one before, then with what is two
-    before, four, and so on."""
+    """Running results of what no library has, along the last axis: each element with the one before, then with what is
+    two before, four, and so on."""
 
     def function(x, *, axis, reverse):
         order = [*(dim for dim in range(x.ndim) if dim != axis), axis]
@@ -217,8 +217,8 @@ def _reverse(x, *, dimensions):
 
 
 def _slice(ctx, x, *, start_indices, limit_indices, strides):
-    """Of neighbours, a slice that kernels take as it is; each dimension of which every other position goes is a call, and so
-    is one behind all that several positions stay of, where what is left lies too far apart."""
+    """Of neighbours, a slice that kernels take as it is; each dimension of which every other position goes is a call,
+    and so is one behind all that several positions stay of, where what is left lies too far apart."""
     strides = strides or (1,) * len(start_indices)
     sizes = [limit - start for start, limit in zip(start_indices, limit_indices)]
     behind = max((dim + 1 for dim, size in enumerate(sizes) if size > 1), default=len(sizes))

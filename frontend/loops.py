@@ -1,9 +1,9 @@
-"""Loops with a known number of steps, one step after another, and branches, all of them; how often a `while_loop` goes round,
-only data says.
+"""Loops with a known number of steps, one step after another, and branches, all of them; how often a `while_loop` goes
+round, only data says.
 
-A program is a list of launches and calls, which the host starts without looking at what they compute. A `scan` of layers, or a
-`fori_loop` with fixed bounds, becomes its steps. Of a `cond` or a `switch` every branch is computed, and its results are
-selected, as `vmap` of one does.
+A program is a list of launches and calls, which the host starts without looking at what they compute. A `scan` of
+layers, or a `fori_loop` with fixed bounds, becomes its steps. Of a `cond` or a `switch` every branch is computed, and
+its results are selected, as `vmap` of one does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _MOST_STEPS = 64
 
 
 def _scan_rule(ctx, *operands, jaxpr, length: int, reverse: bool, **_):
-    """How many operands are constants, carried and rows, JAX says in other ways from version to version; shapes tell."""
+    """How many operands are constants, carried and rows, JAX says in other ways from version to version;
+    shapes tell."""
     if not 0 < length <= _MOST_STEPS:
         raise NoLibraryOperator(f"a loop of {length} steps; loops of 1 to {_MOST_STEPS} are unrolled")
     rows = sum(given.ndim > own.ndim for given, own in zip(ctx.avals_in, jaxpr.in_avals))

@@ -2,7 +2,8 @@
 
 `jax.jit(f).trace(...).lower(lowering_platforms=("ascend",))` needs two things: a platform of that name, and for every
 primitive of ours a rule that writes the `ascend` operation. There is nothing to execute on through JAX itself, so the
-backend behind the name never comes up: JAX notes that quietly and goes on to the CPU. `jascend.compile` runs the result.
+backend behind the name never comes up: JAX notes that quietly and goes on to the CPU. `jascend.compile` runs the
+result.
 """
 
 import contextlib

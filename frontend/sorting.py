@@ -1,8 +1,8 @@
 """Sorts of JAX as those of `ascend.sort`, which has the same order: stable, -0.0 equal to 0.0, NaN last.
 
-One key is sorted at a time, the last one first, which keeps the order of those before where keys are equal. Integers are two
-keys, their lower and their upper half. `top_k` is what a descending sort begins with: of equal elements the first ones, as its
-documentation says, also of zeros with different signs, which XLA's own takes apart.
+One key is sorted at a time, the last one first, which keeps the order of those before where keys are equal. Integers
+are two keys, their lower and their upper half. `top_k` is what a descending sort begins with: of equal elements the
+first ones, as its documentation says, also of zeros with different signs, which XLA's own takes apart.
 """
 
 from __future__ import annotations

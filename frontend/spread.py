@@ -1,7 +1,7 @@
 """Elementwise primitives that take a scalar beside tensors, and those whose numbers a library computes.
 
-Legalization to `linalg` takes operands of one shape: a scalar is spread over the others' first. What is left of a division of
-floats, which no instruction gives, is CANN's to compute.
+Legalization to `linalg` takes operands of one shape: a scalar is spread over the others' first. What is left of a
+division of floats, which no instruction gives, is CANN's to compute.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def rule_of(primitive, fallback):
 
 
 def _line() -> str:
-    """The user's line of the equation that is being lowered, such as "demo.py:24"; of an operator that is jitted as it is,
-    the line that calls it. "" where there is none."""
+    """The user's line of the equation that is being lowered, such as "demo.py:24"; of an operator that is jitted as it
+    is, the line that calls it. "" where there is none."""
     from jascend.passes.diagnostics import Position, users_line
 
     equation = jax.make_jaxpr(lambda x: -x)(0.0).eqns[0]  # traced meanwhile, it has the traceback of that equation

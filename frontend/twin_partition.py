@@ -17,8 +17,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def row_dimensions(name: str, avals, params) -> list[int] | None:
-    """How many leading dimensions of each operand are rows; None for an operator that is not row-wise. `params` names the
-    operands of an operator that has others too."""
+    """How many leading dimensions of each operand are rows; None for an operator that is not row-wise. `params` names
+    the operands of an operator that has others too."""
     from jascend.dialect import ASCEND  # not before it is needed: MLIR takes long to load
 
     by_row = {operand.name: operand.by_row for operand in ASCEND.by_name[f"ascend.{name}"].operands}

@@ -149,7 +149,8 @@ class Accesses:
 
 
 def may_coincide(op: ir.Operation, operand: str) -> bool:
-    """Whether the buffer that an op writes may be, exactly, that of an operand: each repeat writes what it alone reads."""
+    """Whether the buffer that an op writes may be, exactly, that of an operand:
+    each repeat writes what it alone reads."""
     definition = ASCENDC.by_name[op.name]
     if operand not in definition.in_place:
         return False
@@ -168,7 +169,8 @@ def root_of(value: ir.Value) -> ir.Value:
 
 
 def _turn(offset: ir.Value, size: int, bits: int) -> Turn | None:
-    """The turn of a view at `slot * length`, where the viewed buffer, of `size` bytes, has two times `length` elements."""
+    """The turn of a view at `slot * length`, where the viewed buffer, of `size` bytes, has two times `length`
+    elements."""
     owner = offset.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.muli":
         return None
@@ -216,8 +218,8 @@ def copies_nothing_at_last(op: ir.Operation, loop: ir.Operation) -> bool:
 
 
 def copies_nothing_without(op: ir.Operation, loop: ir.Operation) -> bool:
-    """Whether the count of a copy in the block of a loop is `select(first < end, count, 0)`: nothing where the loop has no
-    iteration."""
+    """Whether the count of a copy in the block of a loop is `select(first < end, count, 0)`: nothing where the loop has
+    no iteration."""
     compared = _copies_if_less(op) if op.block == loop.block else None
     return compared is not None and all(map(is_same, compared, list(loop.operands)[:2]))
 

@@ -4,19 +4,20 @@ A buffer is live from its first use to its last; a use inside a loop that does n
 keeps it live all through that loop, because another iteration may read it. Uses of its views are its uses. Buffers
 whose lives do not overlap may share addresses; so may, exactly, the result of an elementwise instruction and an operand
 that it is the last to read. Larger buffers are placed first, each where a buffer of the same name and type already is
-if it can be (the text then has one declaration for both), or such an operand, else at the lowest 32-byte aligned address that
-is free throughout its life. The placed buffers move to the start of the kernel: they are static, and the emitted text declares
-them there.
+if it can be (the text then has one declaration for both), or such an operand, else at the lowest 32-byte aligned
+address that is free throughout its life. The placed buffers move to the start of the kernel: they are static, and the
+emitted text declares them there.
 
 Where there is room, two things make the kernel faster. A buffer that a copy fills or empties shares its address with
 nothing in the same loop, so that the copy of the next iteration need not wait for the vector unit to be done with
 another buffer. And operands that one instruction reads meet in no bank group: on 910B those are the address bits [8:5],
 a repeat covers 8 of the 16, and two that meet are read one after the other (1.7 times the cycles in the public
-bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart, modulo
-512, which an address that one of them could share may not be. What is written then lies in exactly the groups of the one or
-the other, where the hardware lets it wait for a repeat; in some of them it would conflict as well. Both are given up, in
-this order reversed and the first of them for outer loops first; where that is not enough, buffers of one size are placed in
-another order, those that live longest first, which leaves fewer gaps. Only then is the kernel refused.
+bank-conflict sample). So buffers start at multiples of 256 bytes, and two that are read together 256 bytes apart,
+modulo 512, which an address that one of them could share may not be. What is written then lies in exactly the groups of
+the one or the other, where the hardware lets it wait for a repeat; in some of them it would conflict as well. Both are
+given up, in this order reversed and the first of them for outer loops first; where that is not enough, buffers of one
+size are placed in another order, those that live longest first, which leaves fewer gaps. Only then is the kernel
+refused.
 
 Before:
 
@@ -258,8 +259,8 @@ def _least(buffers: list[_Buffer], isolated: str) -> int:
 def _place(
     buffers: list[_Buffer], together: dict[_Buffer, list[_Buffer]], isolated: str, skewed: bool, by_life: bool
 ) -> int:
-    """Gives all buffers addresses, of those of one size first to the ones that are made first, or that live longest; returns
-    how many bytes they take."""
+    """Gives all buffers addresses, of those of one size first to the ones that are made first, or that live longest;
+    returns how many bytes they take."""
     for buffer in buffers:
         buffer.offset = -1
     namesakes: dict[tuple[str, ir.Type], dict[int, None]] = {}  # their offsets, each once: there are few
@@ -286,8 +287,8 @@ def _together(buffers: list[_Buffer], isolated: str) -> dict[_Buffer, list[_Buff
 
 
 def _offset(buffer: _Buffer, namesakes: Iterable[int], neighbours: list[_Buffer], isolated: str, skewed: bool) -> int:
-    """An address at which a buffer meets none of its neighbours, those that live with it, by address: one of its namesakes',
-    that of an operand which it may replace, or the lowest."""
+    """An address at which a buffer meets none of its neighbours, those that live with it, by address: one of its
+    namesakes', that of an operand which it may replace, or the lowest."""
     size = buffer.size
 
     def is_free(start: int) -> bool:
@@ -327,8 +328,8 @@ def _is_apart(offset: int, taken: set[int]) -> bool:
 
 
 def _report(kernel: ir.Operation, buffers: list[_Buffer], used: int, capacity: int) -> None:
-    """The error names the buffers that are live together where the most bytes are; of two that may have the same address
-    one."""
+    """The error names the buffers that are live together where the most bytes are; of two that may have the same
+    address one."""
     start = {b: b.first + bool(b.exactly) for b in buffers}
     crowds = ([b for b in buffers if start[b] <= start[at] <= b.last] for at in buffers)
     crowd = max(crowds, key=lambda crowd: sum(b.size for b in crowd))

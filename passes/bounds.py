@@ -1,8 +1,9 @@
 """Between which numbers an index lies, as far as scalar arithmetic shows.
 
 A loop's induction variable lies between its bounds. What a `while` loop carries is known, in its body, to keep the
-condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold. So do,
-at an operation, those of the branches that it is in. A loop can be a fact as well: that it is in its first iteration.
+condition. Where an index is chosen by a condition, the condition holds for one choice: facts are conditions that hold.
+So do, at an operation, those of the branches that it is in. A loop can be a fact as well: that it is in its first
+iteration.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _SLT, _SGT = int(arith.CmpIPredicate.slt), int(arith.CmpIPredicate.sgt)
 
 
 class Facts(NamedTuple):
-    """Conditions that hold, loops that are in their first iteration, and the pairs of which the conditions say that the first
-    is less."""
+    """Conditions that hold, loops that are in their first iteration, and the pairs of which the conditions say that the
+    first is less."""
 
     conditions: frozenset[ir.Value] = frozenset()
     first: frozenset[ir.Operation] = frozenset()

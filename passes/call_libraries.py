@@ -8,7 +8,8 @@ Before:
 
 After:
 
-    %0 = "ascend.library_call"(%x) {callee = "aclnnReduceSum", dims = array<i32: 0>, ...} : (tensor<8x64xf32>) -> tensor<64xf32>
+    %0 = "ascend.library_call"(%x) {callee = "aclnnReduceSum", dims = array<i32: 0>, ...} :
+      (tensor<8x64xf32>) -> tensor<64xf32>
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
 """Gives what is computed between operators, and is needed in memory, a kernel of its own: `ascend.row_wise`.
 
-Elementwise work that only feeds an operator is computed inside that operator's kernel, where its data is anyway. What is
-left needs a place in memory: what the program returns, what a library call takes, and rows that an operator takes but can
-only be computed from whole rows, as a softmax. With `operands`, all rows that an operator takes and that are computed get one;
-`fuse-elementwise` then decides which of them the operators compute themselves. Each such value becomes the operand of an `ascend.row_wise`, and what uses
-it reads its result.
+Elementwise work that only feeds an operator is computed inside that operator's kernel, where its data is anyway. What
+is left needs a place in memory: what the program returns, what a library call takes, and rows that an operator takes
+but can only be computed from whole rows, as a softmax. With `operands`, all rows that an operator takes and that are
+computed get one; `fuse-elementwise` then decides which of them the operators compute themselves. Each such value
+becomes the operand of an `ascend.row_wise`, and what uses it reads its result.
 
-Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel then
-computes one part of its rows after another.
+Tensors that are set side by side along their rows become a part of the work around them, where there is some: a kernel
+then computes one part of its rows after another.
 
-Where a value is needed that others are computed from, as the sum before a norm that is returned beside it, one kernel gives
-both: `ascend.row_wise_pair`. So it is where later work would else compute a value of several tensors again, as the sums along
-a stack of layers: from there on it is read.
+Where a value is needed that others are computed from, as the sum before a norm that is returned beside it, one kernel
+gives both: `ascend.row_wise_pair`. So it is where later work would else compute a value of several tensors again, as
+the sums along a stack of layers: from there on it is read.
 
-What a library call takes of a tensor in memory, a weight of many that are stacked, is in memory itself where its elements are
-neighbours: it stays a slice, which moves nothing.
+What a library call takes of a tensor in memory, a weight of many that are stacked, is in memory itself where its
+elements are neighbours: it stays a slice, which moves nothing.
 
-A value that has to be there before the rows that use it, because it is computed along another axis than theirs or is one
-for all of them, is a cluster of its own too.
+A value that has to be there before the rows that use it, because it is computed along another axis than theirs or is
+one for all of them, is a cluster of its own too.
 
 Before:
 
@@ -81,7 +81,8 @@ class ClusterRows:
 
 
 def _join_concatenations(block: ir.Block) -> None:
-    """Makes concatenations of rows part of the work before or after them, where there is some: else a library does it."""
+    """Makes concatenations of rows part of the work before or after them, where there is some:
+    else a library does it."""
     for op in [view.operation for view in block.operations if _concatenates_rows(view.operation)]:
         around = [value.owner for value in op.operands] + [use.owner.operation for use in op.results[0].uses]
         if any(isinstance(other, ir.Operation | ir.OpView) and _is_work(other.operation) for other in around):
@@ -110,8 +111,8 @@ def computed(op: ir.Operation) -> bool:
 
 
 def produced(op: ir.Operation) -> bool:
-    """Whether an op is elementwise work that an operator's kernel computes where it takes the result: that of a batch of rows
-    lies there in ways of its own, which slices and positions would have to follow."""
+    """Whether an op is elementwise work that an operator's kernel computes where it takes the result: that of a batch
+    of rows lies there in ways of its own, which slices and positions would have to follow."""
     return op.name not in (SLICE, CONCATENATION) and not positions_in(op) and not is_reduction(op) and computed(op)
 
 
@@ -140,8 +141,8 @@ def _in_memory_anyway(value: ir.Value) -> bool:
 
 
 class _Needed:
-    """The values of a block that have to be in memory, each after those it is computed from; and who gets a kernel with whom.
-    With `operands`, rows that operators take and nobody else are among them, each alone."""
+    """The values of a block that have to be in memory, each after those it is computed from; and who gets a kernel with
+    whom. With `operands`, rows that operators take and nobody else are among them, each alone."""
 
     def __init__(self, block: ir.Block, operands: bool):
         self.places = {result: i for i, view in enumerate(block.operations) for result in view.operation.results}
@@ -204,7 +205,8 @@ class _Needed:
         return _in_memory(value) if other is None else self.write_pair(value, other)
 
     def write_pair(self, value: ir.Value, other: ir.Value) -> bool:
-        """Puts a value and one that it is computed from into memory, the latter for what comes behind; whether that is possible."""
+        """Puts a value and one that it is computed from into memory, the latter for what comes behind;
+        whether that is possible."""
         owner, types = value.owner, [value.type, other.type]
         if str(ir.RankedTensorType(value.type).element_type) not in _WRITTEN:
             return _in_memory(value)
@@ -233,8 +235,8 @@ class _Needed:
         return self.places.get(op.results[0], -1) if len(op.results) else float("inf")
 
     def partner(self, value: ir.Value) -> ir.Value | None:
-        """What the kernel of a value computes on the way and is to write as well: another that is needed, or one that later
-        work is computed from, of two tensors in memory or more."""
+        """What the kernel of a value computes on the way and is to write as well: another that is needed, or one that
+        later work is computed from, of two tensors in memory or more."""
         on_the_way = [piece for piece, _ in pieces(value, labels_of(value, computed), computed)][::-1]
         promised = set(self.promised.values())
         free = [each for each in on_the_way if each in self.takers and each not in self.promised and each not in promised]
@@ -284,7 +286,8 @@ def _is_argument(value: ir.Value) -> bool:
 
 
 def _are_rows_of_operators(value: ir.Value) -> bool:
-    """Whether a value is computed from arrays, is rows of several elements, can go through memory, and only operators take it."""
+    """Whether a value is computed from arrays, is rows of several elements, can go through memory,
+    and only operators take it."""
     shape = ir.RankedTensorType(value.type)
     if shape.rank < 2 or shape.shape[-1] < 2 or str(shape.element_type) not in _WRITTEN:
         return False
@@ -310,8 +313,8 @@ def _before(value: ir.Value, access: Access, root: ir.Value) -> Iterator[ir.Valu
     """What cannot be computed along with the rows of `root`, of what a piece of it is computed from."""
 
     def stops(value: ir.Value, access: Access, reduced: bool, joins: int) -> bool:
-        """Whether a piece has to be in memory; `reduced`: a reduction goes over it; `joins`: how many concatenations it is a
-        part of."""
+        """Whether a piece has to be in memory; `reduced`: a reduction goes over it; `joins`: how many concatenations it
+        is a part of."""
         owner = value.owner
         if not computed(owner):
             return True

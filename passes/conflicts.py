@@ -1,7 +1,7 @@
 """Which instructions of a kernel touch the same bytes, one of them writing; used by `pipe_order`.
 
-Instructions are bits in the order of the kernel, three for each of n: at i for one of the same iteration of a loop whose
-halves take turns, at n + i of the iteration before, at 2 n + i of earlier ones (see `pipe_order`).
+Instructions are bits in the order of the kernel, three for each of n: at i for one of the same iteration of a loop
+whose halves take turns, at n + i of the iteration before, at 2 n + i of earlier ones (see `pipe_order`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Conflicts:
         instruction.conflicts |= bits | bits << self.count | bits << 2 * self.count
 
     def within(self, ranges: dict[tuple[int, int], list[_Use]]) -> None:
-        """In the unified buffer. The addresses at which ranges begin and end cut it into stretches; a bit set for each holds
-        who reads and who writes there."""
+        """In the unified buffer. The addresses at which ranges begin and end cut it into stretches; a bit set for each
+        holds who reads and who writes there."""
         edges = sorted({edge for both in ranges for edge in both})
         at = {edge: i for i, edge in enumerate(edges)}
         touching, writing = [0] * len(edges), [0] * len(edges)
@@ -74,8 +74,8 @@ class Conflicts:
                 self.add(instruction, touch if access.writes else write)
 
     def outside(self, uses: list[_Use]) -> None:
-        """In one global memory, which counts as a whole. Copies to it are not ordered among themselves if they are one op in
-        a loop, or marked: they write each element once."""
+        """In one global memory, which counts as a whole. Copies to it are not ordered among themselves if they are one
+        op in a loop, or marked: they write each element once."""
         touching, writing, once = defaultdict(int), defaultdict(int), 0
         for instruction, access in uses:
             bit = 1 << instruction.low
@@ -91,8 +91,8 @@ class Conflicts:
                 self.add(instruction, bits)
 
     def take_turns(self, uses: list[_Use]) -> None:
-        """Takes conflicts back where all that two instructions share is a buffer, in different halves of it: in one iteration
-        where their turns are opposite, from one iteration to the next where they are the same."""
+        """Takes conflicts back where all that two instructions share is a buffer, in different halves of it: in one
+        iteration where their turns are opposite, from one iteration to the next where they are the same."""
         loop, root = uses[0][1].turn.loop, uses[0][1].root
         among = dict.fromkeys(instruction for instruction, _ in uses)
         for one, other in product(among, among):

@@ -2,13 +2,14 @@
 
     launch + once + rounds x (row + copies + vector work)
 
-A core that has several rows goes about them one after the other, in `rounds`; where there are fewer rows than cores, some
-operators split a row. Copies are the bytes of a row that operands take, `reads` times, and those that are written, over the
-bandwidth of a core. Vector work is `element` cycles for 64 elements, and `computed` for 64 scalar operations that are computed
-where they are loaded. Where a kernel loads ahead, the longer of the two counts (`overlaps`).
+A core that has several rows goes about them one after the other, in `rounds`; where there are fewer rows than cores,
+some operators split a row. Copies are the bytes of a row that operands take, `reads` times, and those that are written,
+over the bandwidth of a core. Vector work is `element` cycles for 64 elements, and `computed` for 64 scalar operations
+that are computed where they are loaded. Where a kernel loads ahead, the longer of the two counts (`overlaps`).
 
-The figures of each kind of kernel are in `cost_figures.json`. They are fitted to what the twin models for a grid of graphs;
-`benchmarks/cost_figures.py` measures the grid and writes the file, and says how far the estimates are from the twin.
+The figures of each kind of kernel are in `cost_figures.json`. They are fitted to what the twin models for a grid of
+graphs; `benchmarks/cost_figures.py` measures the grid and writes the file, and says how far the estimates are from the
+twin.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ Resolve = Callable[[ir.Value], ir.Value]  # the value that stands for a value
 
 @dataclass(frozen=True)
 class Figures:
-    """What the time of one kind of kernel is made of; `once` in microseconds, `row`, `element` and `computed` in cycles."""
+    """What the time of one kind of kernel is made of;
+    `once` in microseconds, `row`, `element` and `computed` in cycles."""
 
     once: float = 0.0
     row: float = 2_000.0
@@ -56,8 +58,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Work:
-    """What one operator has to do: its kind, rows and their length, cores that share a row; bytes of a row that operands take
-    and results give; scalar operations for an element that its operands are computed by."""
+    """What one operator has to do: its kind, rows and their length, cores that share a row; bytes of a row that
+    operands take and results give; scalar operations for an element that its operands are computed by."""
 
     kind: str
     rows: int
@@ -98,8 +100,9 @@ def _itself(value: ir.Value) -> ir.Value:
 def compared(
     op: ir.OpView, replaced: Mapping[ir.Value, ir.Value | None], target: str, any_rows: int = 0
 ) -> tuple[float, float]:
-    """The modelled microseconds of what changes in the graph around an op where values are replaced by others, and of what is
-    there now: operators of only one of the two graphs, or that take other operands in it. `any_rows` as of `work_of`."""
+    """The modelled microseconds of what changes in the graph around an op where values are replaced by others, and of
+    what is there now: operators of only one of the two graphs, or that take other operands in it. `any_rows` as of
+    `work_of`."""
     function = op.operation
     while function.parent is not None and function.parent.name != "builtin.module":
         function = function.parent
@@ -129,8 +132,8 @@ def _operators(block: ir.Block, resolve: Resolve) -> Iterator[ir.Operation]:
 
 
 def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself, any_rows: int = 0) -> Work:
-    """What an operator has to do; `resolve` gives for a value the one that stands for it, and `any_rows` is the number that stands
-    for rows of which nobody knows how many there are: they count as some."""
+    """What an operator has to do; `resolve` gives for a value the one that stands for it, and `any_rows` is the number
+    that stands for rows of which nobody knows how many there are: they count as some."""
     shapes = [ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)]
     sizes = _sizes(shapes[0]) if shapes else []
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
@@ -173,7 +176,8 @@ def _is_off(sample: ir.OpView, length: int) -> bool:
 
 
 def _sources(op: ir.Operation, length: int, resolve: Resolve) -> tuple[list[ir.Value], float]:
-    """What is in memory of what an operator's operands are computed from, and by how many scalar operations an element."""
+    """What is in memory of what an operator's operands are computed from,
+    and by how many scalar operations an element."""
     inside = computed if op.name == "ascend.row_wise" else produced
     in_part = [value for name in _READ_IN_PART.get(op.name, ()) if (value := getattr(op.opview, name)) is not None]
     waiting = [resolve(operand) for operand in op.operands if operand not in in_part]

@@ -9,12 +9,12 @@
       transform.named_sequence @__transform_main(%root: !transform.any_op) { ... }
     }
 
-Patterns are applied until none matches, a transform script once. The module's attribute `jascend.stage` says on which level, as
-`register_pass`; without it that of the dialect that the first pattern is for.
+Patterns are applied until none matches, a transform script once. The module's attribute `jascend.stage` says on which
+level, as `register_pass`; without it that of the dialect that the first pattern is for.
 
-What is not written in Python can still end the process: MLIR trusts a pattern to replace an op by as many values as it has
-results. So these passes run in a process of their own (`declarative_worker.py`), which takes the module as text and gives it
-back.
+What is not written in Python can still end the process: MLIR trusts a pattern to replace an op by as many values as it
+has results. So these passes run in a process of their own (`declarative_worker.py`), which takes the module as text and
+gives it back.
 """
 
 from __future__ import annotations

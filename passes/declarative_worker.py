@@ -1,4 +1,5 @@
-"""The process that `declarative` runs patterns in: a question in JSON on stdin, the answer on stdout. Needs nothing but MLIR."""
+"""The process that `declarative` runs patterns in: a question in JSON on stdin, the answer on stdout.
+Needs nothing but MLIR."""
 
 from __future__ import annotations
 

@@ -74,15 +74,15 @@ class PassFailure(Exception):
 
 
 def resolve(location: ir.Location) -> Position:
-    """The user's line among the file positions of a location: of a call site the callee comes before the caller, a fused
-    location stands for its parts, a name for what it names."""
+    """The user's line among the file positions of a location: of a call site the callee comes before the caller, a
+    fused location stands for its parts, a name for what it names."""
     return users_line(_positions(location))
 
 
 def users_line(positions: Iterable[Position]) -> Position:
-    """Of positions from the innermost call outwards the first that is neither in this package nor in the file of a plugin's
-    operator: a user wants the line that calls an operator, not the operator's. Of an operator that stands in the user's
-    own file, the line that calls it."""
+    """Of positions from the innermost call outwards the first that is neither in this package nor in the file of a
+    plugin's operator: a user wants the line that calls an operator, not the operator's. Of an operator that stands in
+    the user's own file, the line that calls it."""
     innermost, users = UNKNOWN, []
     for position in positions:
         if not _is_ours(position):
@@ -245,8 +245,8 @@ def _caret_indent(line: str, column: int) -> str:
 
 @dataclass(frozen=True)
 class Remark:
-    """A decision of a pass: `kind` is "passed" (done), "missed" (not done, and why) or "analysis" (a fact). A `detail` tells
-    whoever works on the pass something, and whoever wrote the graph nothing."""
+    """A decision of a pass: `kind` is "passed" (done), "missed" (not done, and why) or "analysis" (a fact). A `detail`
+    tells whoever works on the pass something, and whoever wrote the graph nothing."""
 
     pass_name: str
     kind: str

@@ -1,9 +1,10 @@
 """Whether a pipeline changed what kernels compute: each is interpreted before and after, on the same generated arrays.
 
 All of a kernel's arguments are arrays of global memory or scalars, and all arrays are compared afterwards, bit for bit
-but for the payloads of NaN. The generated values have many ties and some NaN, infinities and denormal numbers. Shapes are
-those of the kernel's launch, with 3 rows if that will do. Where the module has none, a leading dimension that is not known
-is 3 rows; where the kernel has arguments of type index, these and every unknown dimension are a length with a tail.
+but for the payloads of NaN. The generated values have many ties and some NaN, infinities and denormal numbers. Shapes
+are those of the kernel's launch, with 3 rows if that will do. Where the module has none, a leading dimension that is
+not known is 3 rows; where the kernel has arguments of type index, these and every unknown dimension are a length with a
+tail.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def _kernels(module: ir.Module) -> dict[str, ir.Operation]:
 
 @dataclass(frozen=True)
 class _Given:
-    """What a kernel's arguments are: the leading dimension of each, how many rows are dealt out, to how many cores, and how
-    long any other unknown dimension is."""
+    """What a kernel's arguments are: the leading dimension of each, how many rows are dealt out, to how many cores, and
+    how long any other unknown dimension is."""
 
     leading: tuple[int, ...]
     rows: int

@@ -1,10 +1,10 @@
 """Which instructions cannot have run where a branch of a kernel is taken, as its conditions show; used by `pipe_order`.
 
-- *Not in the first iteration.* A loop that fills one half of a buffer while it reads the other pads the half where a tail
-  comes, which in the first iteration may be known to be none. Where that branch is taken the loop has turned, and nothing
-  outside of it has run since.
-- *One or the other.* Two branches, one behind the other, may stand under conditions of which one rules the other out. Where
-  the later one is taken, nothing in the earlier one has run since what decides between them was computed.
+- *Not in the first iteration.* A loop that fills one half of a buffer while it reads the other pads the half where a
+  tail comes, which in the first iteration may be known to be none. Where that branch is taken the loop has turned, and
+  nothing outside of it has run since.
+- *One or the other.* Two branches, one behind the other, may stand under conditions of which one rules the other out.
+  Where the later one is taken, nothing in the earlier one has run since what decides between them was computed.
 - *The loop goes on.* A branch that yields a constant which a `while` loop's condition refutes ends the loop: no
   iteration follows on what that branch did.
 """
@@ -46,7 +46,8 @@ class Branch:
 
 
 class Sources:
-    """What the scalars of a kernel are computed from. Each is looked at once, for all conditions that follow from it."""
+    """What the scalars of a kernel are computed from.
+    Each is looked at once, for all conditions that follow from it."""
 
     def __init__(self):
         self._known: dict[ir.Value, frozenset[ir.Value]] = {}

@@ -1,7 +1,7 @@
 """Moves work on scalars that are known out of `linalg`, where upstream's `canonicalize` folds it.
 
-JAX leaves arithmetic on literals to XLA: `jnp.var` compares its number of elements with 0 and selects by the result. As a
-`linalg.generic` of no dimensions nothing folds it.
+JAX leaves arithmetic on literals to XLA: `jnp.var` compares its number of elements with 0 and selects by the result. As
+a `linalg.generic` of no dimensions nothing folds it.
 
 Before:
 
@@ -20,8 +20,8 @@ After:
     %1 = arith.cmpf ogt, %in, %zero : f32
     %0 = tensor.from_elements %1 : tensor<i1>
 
-Integer operations guard against operands that they have no result for, as a division by 0: where such an operand is a number,
-it moves into the body, so that the guards fold.
+Integer operations guard against operands that they have no result for, as a division by 0: where such an operand is a
+number, it moves into the body, so that the guards fold.
 """
 
 from __future__ import annotations

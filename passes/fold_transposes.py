@@ -5,8 +5,10 @@ product is the one that uses it.
 
 Before:
 
-    %t = "ascend.library_call"(%w) {callee = "aclnnPermute", dims = array<i32: 1, 0>, ...} : (tensor<6x8xf32>) -> tensor<8x6xf32>
-    %0 = "ascend.library_call"(%x, %t) {callee = "aclnnMatmul", ...} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    %t = "ascend.library_call"(%w) {callee = "aclnnPermute", dims = array<i32: 1, 0>, ...} :
+      (tensor<6x8xf32>) -> tensor<8x6xf32>
+    %0 = "ascend.library_call"(%x, %t) {callee = "aclnnMatmul", ...} :
+      (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
 
 After:
 

@@ -1,9 +1,9 @@
 """Computes elementwise work in the kernels of the operators that take it, where they load.
 
-`cluster-rows` gives rows that operators take from memory a kernel of their own. Where nothing but operators needs them, and
-their kernels can compute them, the operators read what the rows are computed from: there is a launch less, and nothing of them
-goes through global memory. An operator that reads its rows several times computes them as often; whether that pays is a
-matter of the model of cost, for all that take the rows at once.
+`cluster-rows` gives rows that operators take from memory a kernel of their own. Where nothing but operators needs them,
+and their kernels can compute them, the operators read what the rows are computed from: there is a launch less, and
+nothing of them goes through global memory. An operator that reads its rows several times computes them as often;
+whether that pays is a matter of the model of cost, for all that take the rows at once.
 
 Before:
 

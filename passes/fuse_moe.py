@@ -1,9 +1,9 @@
 """Fuses the gating and the routing of a mixture of experts.
 
-`moe_init_routing` by the experts that `moe_gating_top_k` chose becomes `moe_gating_routing`: one launch, in which each core
-routes the tokens that it has gated, and knows their experts before anybody else. What else needs the weights, the scores
-or the experts gets them from there. Operands of the routing that come after the gating go before it; one that depends on
-the gating keeps the two apart.
+`moe_init_routing` by the experts that `moe_gating_top_k` chose becomes `moe_gating_routing`: one launch, in which each
+core routes the tokens that it has gated, and knows their experts before anybody else. What else needs the weights, the
+scores or the experts gets them from there. Operands of the routing that come after the gating go before it; one that
+depends on the gating keeps the two apart.
 
 Before:
 
@@ -59,8 +59,8 @@ def _why_apart(gating, routing) -> str | None:
 
 
 def _needed(routing, gating) -> list[ir.Operation] | None:
-    """The ops between the two that the routing's other operands come from, in order; None if the gating is among what they
-    come from."""
+    """The ops between the two that the routing's other operands come from, in order; None if the gating is among what
+    they come from."""
     block, found = gating.operation.block, set()
     between = [op.operation for op in block.operations]
     between = between[between.index(gating.operation) : between.index(routing.operation)]

@@ -1,8 +1,8 @@
 """Fuses sampling operators.
 
-`sort` followed by `apply_top_k_top_p_with_sorted` on its two results is, by the definition of the API, the filter on the
-unsorted rows: `apply_top_k_top_p`, which needs no sort. The rewrite holds for an ascending sort only; the sort goes when
-nothing else uses it.
+`sort` followed by `apply_top_k_top_p_with_sorted` on its two results is, by the definition of the API, the filter on
+the unsorted rows: `apply_top_k_top_p`, which needs no sort. The rewrite holds for an ascending sort only; the sort goes
+when nothing else uses it.
 
 Before:
 
@@ -13,16 +13,18 @@ After:
 
     %0 = "ascend.apply_top_k_top_p"(%x, %p, %k) ...
 
-`top_k_top_p_sample` with all its stages off draws from the rows as they are, and takes `q` by index. So after the filter it
-is `filter_sample`, which reads the logits once and writes an index a row; rows may be widened between the two, for the one
-operator computes in float32. With a stage on it has other rules for ties than the filter, and takes `q` by rank: then the two
-stay. Filtered rows that something else needs are written anyway, and stay too. Of `q` the one operator takes the absolute
-value, and the other takes it as it is. A `q` that is drawn for nothing else (`random_exponential`) is drawn inside, for the
-elements that the filter keeps, and is never written; where no filter is before the draw, for all elements.
+`top_k_top_p_sample` with all its stages off draws from the rows as they are, and takes `q` by index. So after the
+filter it is `filter_sample`, which reads the logits once and writes an index a row; rows may be widened between the
+two, for the one operator computes in float32. With a stage on it has other rules for ties than the filter, and takes
+`q` by rank: then the two stay. Filtered rows that something else needs are written anyway, and stay too. Of `q` the one
+operator takes the absolute value, and the other takes it as it is. A `q` that is drawn for nothing else
+(`random_exponential`) is drawn inside, for the elements that the filter keeps, and is never written; where no filter is
+before the draw, for all elements.
 
-`filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number: with a
-`q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an infinite one beside
-all that is kept every quotient is 0. Then the rewrite changes what is drawn, for the better; its remark says so.
+`filter_sample` draws among what the filter keeps. So does the composition where `q + eps` is a positive, finite number:
+with a `q + eps` of 0 or NaN the probability 0 of what was removed becomes NaN, which the argmax takes, and with an
+infinite one beside all that is kept every quotient is 0. Then the rewrite changes what is drawn, for the better; its
+remark says so.
 
 Before:
 

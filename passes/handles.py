@@ -1,9 +1,9 @@
 """What plugins may do to the IR in ways that would end the process, found before it does.
 
-A handle to an op, a value or a block is good while the pass runs that got it: passes that come later erase what it points
-to, and the bindings do not know. Every handle holds a reference to its context. So where a plugin's function has returned
-and there are more references than before, to that or to the op it was called with, what the plugin can reach is searched for
-handles.
+A handle to an op, a value or a block is good while the pass runs that got it: passes that come later erase what it
+points to, and the bindings do not know. Every handle holds a reference to its context. So where a plugin's function has
+returned and there are more references than before, to that or to the op it was called with, what the plugin can reach
+is searched for handles.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class KeptHandle(Exception):
 @contextmanager
 def guarded(owner: Any, context: ir.Context, given: Any = None, *, erases: bool = True) -> Iterator[None]:
     """A block in which `owner` works, a function or an object. Where it is a plugin's, what would end the process is an
-    exception (`_checks`), and KeptHandle is raised if it keeps handles that it got in the block, or `given`, the op that it is
-    called with. Without `erases`, a driver knows of ops what only it may erase."""
+    exception (`_checks`), and KeptHandle is raised if it keeps handles that it got in the block, or `given`, the op
+    that it is called with. Without `erases`, a driver knows of ops what only it may erase."""
     module = sys.modules.get(getattr(owner, "__module__", None))
     if module is None or is_ours(getattr(module, "__file__", None) or ""):
         yield
@@ -94,7 +94,7 @@ def _is_of(value: Any, module: types.ModuleType) -> bool:
     return True
 
 
-# -- what MLIR does not survive -------------------------------------------------------------------------------------------
+# -- what MLIR does not survive ----------------------------------------------------------------------------------------
 
 
 def _checks(context: ir.Context, given: Any, erases: bool) -> Iterator[tuple[type, str, Callable[..., None]]]:

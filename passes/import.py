@@ -1,11 +1,12 @@
 """Takes a module that came from JAX in: what is JAX's own bookkeeping goes, what cannot be compiled is reported.
 
 The module has been lowered for the platform `ascend` and its StableHLO legalized to `linalg`, `arith`, `math` and
-`tensor`; operators of ours are `ascend` ops. Every op that the compiler has no way with is an error at its line of Python,
-all of them at once: StableHLO ops that legalization left, reductions and elementwise operations that kernels do not compute.
+`tensor`; operators of ours are `ascend` ops. Every op that the compiler has no way with is an error at its line of
+Python, all of them at once: StableHLO ops that legalization left, reductions and elementwise operations that kernels do
+not compute.
 
-Legalization computes without signs, and casts what is `ui32` in a signature. Those words are `i32` from here on: their bits are
-the same, and operations that depend on the sign say so by themselves.
+Legalization computes without signs, and casts what is `ui32` in a signature. Those words are `i32` from here on: their
+bits are the same, and operations that depend on the sign say so by themselves.
 
 Before:
 

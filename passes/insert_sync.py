@@ -2,16 +2,16 @@
 
 The pipes of a core run asynchronously: each in order, none waiting for another unless told. Two instructions that touch
 the same bytes, one of them writing, must be ordered. Between pipes that takes an event, set right after the first and
-waited for right before the second; within the vector pipe (not on 950, whose vector instructions wait for each other), or
-within a copy pipe, a barrier before the second. The
+waited for right before the second; within the vector pipe (not on 950, whose vector instructions wait for each other),
+or within a copy pipe, a barrier before the second. The
 scalar unit issues everything and blocks on its reads and waits, so what it has read or waited for is ordered before all
 that it issues later.
 
 The pass walks the kernel with what is known at each point (`pipe_order`). Where it meets a conflict that is not
 ordered, it adds the synchronisation and goes on from there; if a loop has gone round by then, it walks that loop anew.
 At the end every one is taken away on trial, and stays away if no conflict appears before the walk is back to what it
-knew. What a branch or a loop of zero trips may have skipped is never taken as done; what the conditions of branches rule
-out is not taken as having run (`exclusions`).
+knew. What a branch or a loop of zero trips may have skipped is never taken as done; what the conditions of branches
+rule out is not taken as having run (`exclusions`).
 
 A flag is set and waited for in one block, the innermost that contains both instructions, so each set has exactly one
 wait; a barrier stands before the later instruction, outside the loops that do not contain the earlier one. When the

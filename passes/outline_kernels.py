@@ -1,11 +1,12 @@
 """Cuts a graph into kernels: each operator with the elementwise work that feeds it becomes a function and a launch.
 
 A kernel is a `func.func` with the attribute `ascend.kernel`; its launch is a `func.call` with the attribute
-`ascend.launch`, so that upstream verifies it against the kernel and keeps track of the symbol. Elementwise producers are
-copied into every kernel that needs them: inside, they cost a pass over data that is there anyway; outside, they would
-cost a launch and a trip through global memory. Reshapes between launches stay outside: they move nothing.
+`ascend.launch`, so that upstream verifies it against the kernel and keeps track of the symbol. Elementwise producers
+are copied into every kernel that needs them: inside, they cost a pass over data that is there anyway; outside, they
+would cost a launch and a trip through global memory. Reshapes between launches stay outside: they move nothing.
 
-What is left outside kernels and is neither a launch, a reshape nor a part in place cannot run; each such op is an error at its line.
+What is left outside kernels and is neither a launch, a reshape nor a part in place cannot run;
+each such op is an error at its line.
 
 Before:
 
@@ -21,7 +22,8 @@ After:
       %0 = call @jascend_apply_top_k_top_p(%x, %t, %k) {ascend.launch} : ...
       return %0
     }
-    func.func private @jascend_apply_top_k_top_p(%x: ..., %t: ..., %k: ...) -> ... attributes {ascend.kernel, no_inline} {
+    func.func private @jascend_apply_top_k_top_p(%x: ..., %t: ..., %k: ...) -> ...
+        attributes {ascend.kernel, no_inline} {
       ...
     }
 """

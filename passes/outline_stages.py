@@ -176,8 +176,8 @@ class _Outliner:
     # -- a function and its calls -------------------------------------------------------------------------------
 
     def outline(self, nodes: list[Node], chosen: list[Node], name: str, about: str, is_alone: bool = False) -> None:
-        """Puts a call in the place of some ops of a block, to a function that is like them; `is_alone` where it is known
-        that no others are."""
+        """Puts a call in the place of some ops of a block, to a function that is like them; `is_alone` where it is
+        known that no others are."""
         if PART_END in chosen[-1].attributes:
             chosen = without_views(nodes, chosen)
         call = Call(chosen)
@@ -332,8 +332,8 @@ class _Outliner:
             op.erase()
 
     def sweep(self) -> None:
-        """Erases buffers, parts of them and constants that only the functions use, which have their own. A constant with
-        a name is one of the file's."""
+        """Erases buffers, parts of them and constants that only the functions use, which have their own. A constant
+        with a name is one of the file's."""
         views = [view.owner for function in self.functions for call in function.calls for view in call.views]
         still_there = [view for view in views if view.call is None or view.call.function.has_ops_of(view.call)]
         for node in [*still_there, *self.root.blocks[0]]:

@@ -8,8 +8,8 @@ carries what its source pipe knew: all the source has been given before, and all
 What the scalar unit has waited for is known to every pipe from then on, because the scalar unit issues to all of them.
 
 Branches join by union: what one side may have skipped is not taken as done. Loops are walked until their entry state no
-longer grows, with the state before the loop in it, so a loop of zero trips is covered; a copy ahead of the loop that is of
-nothing then is not in it. Where a branch is taken, some of what may have run before cannot have (`exclusions`): such
+longer grows, with the state before the loop in it, so a loop of zero trips is covered; a copy ahead of the loop that is
+of nothing then is not in it. Where a branch is taken, some of what may have run before cannot have (`exclusions`): such
 instructions count only if they did before a certain point. A `while` loop goes round only by the branches that do not
 end it: at its head counts what is known behind those.
 

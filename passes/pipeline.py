@@ -402,8 +402,8 @@ class _Run:
         failure: type[Exception],
         touches: tuple[str, ...] | None = None,
     ) -> None:
-        """Runs a pass and verifies the IR; `failure` is what the pass raises after it has emitted what is wrong, `touches`
-        the ops that it may have changed."""
+        """Runs a pass and verifies the IR; `failure` is what the pass raises after it has emitted what is wrong,
+        `touches` the ops that it may have changed."""
         self.remarks.pass_name = name
         position = resolve(op.location)
         file = _file_of(name)

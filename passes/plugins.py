@@ -2,10 +2,12 @@
 
 A plugin is
 
-- a Python file, or an installed module: what it registers with `rewrite`, `register_pass`, `dialect.define` and `lowering`;
-- a `.pdll` file of patterns, or an `.mlir` file with `pdl.pattern`s or a `transform.named_sequence`: a pass named after the
-  file, see `declarative`;
-- the name of an entry point in the group `jascend.passes` of an installed package. Those are there without being asked for.
+- a Python file, or an installed module: what it registers with `rewrite`, `register_pass`, `dialect.define` and
+  `lowering`;
+- a `.pdll` file of patterns, or an `.mlir` file with `pdl.pattern`s or a `transform.named_sequence`: a pass named after
+  the file, see `declarative`;
+- the name of an entry point in the group `jascend.passes` of an installed package. Those are there without being asked
+  for.
 
 Whatever is wrong with one is a `PluginError` that names it.
 """
@@ -97,8 +99,8 @@ def load(plugin: str | os.PathLike | types.ModuleType) -> Plugin:
 
 @functools.cache
 def entry_points() -> tuple[Plugin, ...]:
-    """The plugins of installed packages. One that cannot be loaded is a warning: somebody else's package must not take the
-    tool down."""
+    """The plugins of installed packages. One that cannot be loaded is a warning: somebody else's package must not take
+    the tool down."""
     found = []
     for entry in importlib.metadata.entry_points(group=registry.PACKAGE):
         try:

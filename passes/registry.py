@@ -10,8 +10,8 @@ fields are the options.
 
         def run(self, module: ir.Operation, remarks: Remarks) -> None: ...
 
-A rewrite of one op is a function, see `rewriting`. Modules are imported when a pass of theirs is asked for: `allocate-ub`
-lives in `jascend/passes/allocate_ub.py`, or in a plugin, see `plugins`.
+A rewrite of one op is a function, see `rewriting`. Modules are imported when a pass of theirs is asked for:
+`allocate-ub` lives in `jascend/passes/allocate_ub.py`, or in a plugin, see `plugins`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Option:
 
 @dataclass(frozen=True)
 class PassInfo:
-    """What is known of a pass: its flag, its documentation, its options, and how to make one. `touches` are the ops that it
-    makes or changes, where it leaves all others as they are: only those of ours among them are verified anew. `stage` is the
-    level on which `jascend.compile` runs it if it is a plugin's."""
+    """What is known of a pass: its flag, its documentation, its options, and how to make one. `touches` are the ops
+    that it makes or changes, where it leaves all others as they are: only those of ours among them are verified anew.
+    `stage` is the level on which `jascend.compile` runs it if it is a plugin's."""
 
     name: str
     file: str

@@ -3,9 +3,10 @@
     @rewrite("ascend.moe_gating_top_k", benefit=2)
     def fold_bias(op, rewriter): ...          # the pass `fold-bias`
 
-MLIR's greedy driver frees an op the moment it is replaced, and the bindings do not know: a handle to it points into freed
-memory. So what a function asks of its `Rewriter` happens when it has returned, and the requests that would end the process
-(an op erased that is still used, as many values as an op has results but of other types) are errors instead.
+MLIR's greedy driver frees an op the moment it is replaced, and the bindings do not know: a handle to it points into
+freed memory. So what a function asks of its `Rewriter` happens when it has returned, and the requests that would end
+the process (an op erased that is still used, as many values as an op has results but of other types) are errors
+instead.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _BY_COST = (
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op. One that is decided
-    `by_cost` happens only where it pays."""
+    """One rewrite pattern: `function(op, rewriter)` returns something false where it has rewritten the op. One that is
+    decided `by_cost` happens only where it pays."""
 
     root: str
     function: Callable[[ir.OpView, Rewriter], Any]
@@ -59,8 +60,8 @@ class Rewriter:
         return self._inner.ip
 
     def replace_op(self, op: ir.Operation | ir.OpView, new: Any) -> None:
-        """Replaces an op by an op with as many results, a value, or a list of values of the same types, when the function
-        has returned; None in the list stands for a result that nothing uses (then)."""
+        """Replaces an op by an op with as many results, a value, or a list of values of the same types, when the
+        function has returned; None in the list stands for a result that nothing uses (then)."""
         op = op.operation
         values = _values(new)
         fit = len(values) == len(op.results) and all(
@@ -241,11 +242,12 @@ def rewrite(
     The pass is called after the function, in kebab case, or `pass_name`; rewrites of one file with the same name form
     one pass, and the higher benefit is tried first. As in the MLIR bindings, a function that returns a true value has
     not matched and must not have changed anything; a string is the reason, and becomes a remark. Ops it creates go
-    before `op` and get its location. `stage`: as of `register_pass`, by default that of the root's dialect. With `by_cost`,
-    `jascend.compile` keeps what it has done at an op only where that pays by the model of cost, or where the pass is forced: each
-    op is decided by itself.
+    before `op` and get its location. `stage`: as of `register_pass`, by default that of the root's dialect. With
+    `by_cost`, `jascend.compile` keeps what it has done at an op only where that pays by the model of cost, or where the
+    pass is forced: each op is decided by itself.
 
-    Raises TypeError or ValueError for a root that is no op's name, a benefit out of 0 to 65535, or another signature."""
+    Raises TypeError or ValueError for a root that is no op's name, a benefit out of 0 to 65535,
+    or another signature."""
     if not isinstance(root, str) or "." not in root:
         raise TypeError(f"rewrite takes the name of an operation, such as 'ascend.sort', got {root!r}")
     if not isinstance(benefit, int) or not 0 <= benefit < 1 << 16:

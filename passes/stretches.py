@@ -126,11 +126,11 @@ class Call(Node):
     """Ops in a row, of one block, as the call that may come in their place. Its operands are what it is given, its
     results those of their values that are read around it.
 
-    What the ops use from around them is in `sources`, by op and operand: the number of an operand of the call, or a value
-    that the function has itself: a buffer, a constant, or a part of a buffer (`views`, with what the whole is). Every use
-    of a nameless constant is given on its own: stretches may differ in constants. One that is known to be alone, unlike
-    any others, has its buffers and constants itself. Of a buffer that it sees in several parts, which constants tell, it
-    is given the whole."""
+    What the ops use from around them is in `sources`, by op and operand: the number of an operand of the call, or a
+    value that the function has itself: a buffer, a constant, or a part of a buffer (`views`, with what the whole is).
+    Every use of a nameless constant is given on its own: stretches may differ in constants. One that is known to be
+    alone, unlike any others, has its buffers and constants itself. Of a buffer that it sees in several parts, which
+    constants tell, it is given the whole."""
 
     __slots__ = ("nodes", "function", "sources", "views", "inside", "names", "place")
 
@@ -148,8 +148,8 @@ class Call(Node):
             self.attributes = {name: node.attributes[name] for node, name in said if name in node.attributes}
 
     def describe(self, is_alone: bool) -> tuple | None:
-        """Finds what it is given and its results. What it returns is equal for calls that are alike; None for one that is
-        known to be alone."""
+        """Finds what it is given and its results. What it returns is equal for calls that are alike; None for one that
+        is known to be alone."""
         description = _Description(self, is_alone)
         for value in self.operands:
             value.users.add(self)
@@ -203,7 +203,8 @@ class Call(Node):
 
 
 class _Description:
-    """Fills in what a call is given. The key is equal for calls that are alike, once it says which results these have."""
+    """Fills in what a call is given. The key is equal for calls that are alike, once it says which results these
+    have."""
 
     def __init__(self, call: Call, is_alone: bool):
         self.call, self.is_alone = call, is_alone

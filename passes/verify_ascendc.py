@@ -1,8 +1,8 @@
 """Checks a kernel against what its product's instructions take, before it is emitted.
 
 The dialect's own verifier knows what the API takes on one product or another. This pass knows which: the elements of
-each call, the modes of comparisons and casts (`backends/ascend/instructions.py`), the size of the unified buffer. And it
-looks at what no single op shows:
+each call, the modes of comparisons and casts (`backends/ascend/instructions.py`), the size of the unified buffer. And
+it looks at what no single op shows:
 
 - A call may write where it reads only if the two ranges are the same and each repeat writes what it alone reads. Else a
   later repeat reads what an earlier one wrote. Ranges that depend on the run are left to the twin's checker.
@@ -15,7 +15,8 @@ The module stays as it is. Where the product is a 910B:
 
 Before:
 
-    "ascendc.compare"(%m, %x, %y) {mode = "LT"} : (memref<8xui8, "ub">, memref<64xi32, "ub">, memref<64xi32, "ub">) -> ()
+    "ascendc.compare"(%m, %x, %y) {mode = "LT"} :
+      (memref<8xui8, "ub">, memref<64xi32, "ub">, memref<64xi32, "ub">) -> ()
 
 After:
 

@@ -1,9 +1,9 @@
 """Compiled programs on disk, by content.
 
-The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents and those
-of operators from outside, the sources of the compiler itself and the version of MLIR. An entry is written under a temporary name and renamed, so
-processes that compile the same program at the same time each leave a complete one. It starts with a hash of the rest:
-one that was cut short or changed is compiled anew.
+The name of an entry is a hash of all that decides the result: the module's text, the target, the plugins' contents and
+those of operators from outside, the sources of the compiler itself and the version of MLIR. An entry is written under a
+temporary name and renamed, so processes that compile the same program at the same time each leave a complete one. It
+starts with a hash of the rest: one that was cut short or changed is compiled anew.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ FUSIONS = ("fuse-sampling", "fuse-moe", "fuse-elementwise")
 
 
 def _graph_stages(prefix: str, plugin_passes: Sequence[str], chosen: Callable[[str], str]) -> dict[str, str]:
-    """The passes on the graph; `chosen` gives those that can be left out, decided by cost, or forced, as they are to run."""
+    """The passes on the graph; `chosen` gives those that can be left out, decided by cost, or forced,
+    as they are to run."""
     before, after = "".join(map(chosen, (*_at("graph", plugin_passes), *FUSIONS[:-1]))), chosen(FUSIONS[-1])
     return {
         "import": f"inline-calls,fold-scalars,canonicalize,call-libraries,import,{_CLEAN}",
@@ -110,8 +111,8 @@ class Kernel:
         return "SyncAll();" in self.source
 
     def on_cores(self, launch: Launch, cores: int) -> Kernel:
-        """The same kernel with the launch's rows dealt out to as many cores. Raises the operator's error for too few or too
-        many rows."""
+        """The same kernel with the launch's rows dealt out to as many cores. Raises the operator's error for too few or
+        too many rows."""
         rows = launch.rows(self.rows_of)
         self.signature.check_rows(self.name, rows)
         return self.of_rows(rows, cores)
@@ -127,8 +128,8 @@ class Kernel:
 
 
 class Stages(Mapping[str, str]):
-    """The text of modules by name. They are kept as bytecode and printed when they are asked for: to print a kernel takes a
-    tenth of what it takes to compile it."""
+    """The text of modules by name. They are kept as bytecode and printed when they are asked for: to print a kernel
+    takes a tenth of what it takes to compile it."""
 
     def __init__(self):
         self._bytecode: dict[str, bytes] = {}
@@ -152,7 +153,8 @@ class Stages(Mapping[str, str]):
 
 @dataclass
 class Compiled:
-    """What the compiler hands over: the IR after each stage, the kernels, how to run them, and why it looks like that."""
+    """What the compiler hands over: the IR after each stage, the kernels, how to run them,
+    and why it looks like that."""
 
     stages: Stages = field(default_factory=Stages)
     kernels: list[Kernel] = field(default_factory=list)
@@ -162,7 +164,8 @@ class Compiled:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """The passes leave few cycles behind, and a full collection goes through all that JAX keeps: 0.1 s, now and then."""
+    """The passes leave few cycles behind, and a full collection goes through all that JAX keeps:
+    0.1 s, now and then."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -183,9 +186,9 @@ def compile_module(
     force: Collection[str] = (),
     any_rows: AnyRows = AnyRows(),
 ) -> Compiled:
-    """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own fusions,
-    those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` is what stands for any
-    number of rows. Raises `PipelineError` with the diagnostics where a pass refuses."""
+    """Compiles a module as it came from JAX; `plugin_passes` run each at its stage, on the graph before our own
+    fusions, those in `forbid` not at all; those in `force` keep what they do also where it does not pay. `any_rows` is
+    what stands for any number of rows. Raises `PipelineError` with the diagnostics where a pass refuses."""
     attempt = partial(_compile, module, target, name, plugin_passes, forbid, force, any_rows)
     try:
         return attempt(partial(run_pipeline, verify_each=False))

@@ -1,8 +1,8 @@
 """Runs a program's plan on an NPU: the built package's operators and CANN's, through acl and aclnn, from this process.
 
 A value is an array in the device's memory from the step that makes it on; only arguments and outputs are copied. Every
-operator is called in aclnn's two phases, as `test/graph.cpp` of a written project does. The functions are those of acl's
-and aclnn's documentation; nothing here has run on a device: tests use stand-ins for the libraries.
+operator is called in aclnn's two phases, as `test/graph.cpp` of a written project does. The functions are those of
+acl's and aclnn's documentation; nothing here has run on a device: tests use stand-ins for the libraries.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def _part_of(value: _Value, step: Part) -> _Value:
 
 
 def device_count(home: Path) -> int:
-    """How many devices there are for the runtime of a toolkit; 0 also where it cannot be loaded, as without a driver."""
+    """How many devices there are for the runtime of a toolkit;
+    0 also where it cannot be loaded, as without a driver."""
     count = ctypes.c_uint32(0)
     try:
         library = _load(home, _RUNTIME[0])

@@ -4,7 +4,8 @@ The dialect `ascendc` takes what one of the products takes; `verify-ascendc` and
 one that is compiled for. Element types are those of the IR. Where a call moves bits and the emitter reinterprets the
 operands for it (`Select` on i32 as float), the type that the IR has is the one in the table.
 
-Sources: the API pages of the public Ascend C documentation and the type checks in the public headers, for 2201 and 3510.
+Sources: the API pages of the public Ascend C documentation and the type checks in the public headers,
+for 2201 and 3510.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Instructions:
     """The calls of one architecture.
 
     Attributes:
-        elements: for each op of `ascendc` that computes, the elements that it takes; an op that is not here does not exist.
+        elements: for each op of `ascendc` that computes, the elements that it takes; an op that is not here does not
+            exist.
         comparisons: the modes of `Compare` and `CompareScalar`, by the elements compared.
         casts: the rounding modes of `Cast`, by the elements it converts from and to.
     """

@@ -1,4 +1,5 @@
-"""How a compiled graph runs: launches, library calls, reshapes and parts in order, as plain data that outlives the IR."""
+"""How a compiled graph runs: launches, library calls, reshapes and parts in order,
+as plain data that outlives the IR."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ Data = Mapping[str, tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
 
 @dataclass(frozen=True)
 class Graph:
-    """How kernels and library calls make up the program, and one run of it: arguments and results. The last arguments are
-    the program's own `constants`. With `any_rows`, shapes have a number in place of the rows."""
+    """How kernels and library calls make up the program, and one run of it: arguments and results. The last arguments
+    are the program's own `constants`. With `any_rows`, shapes have a number in place of the rows."""
 
     plan: Plan
     arguments: Sequence[TensorType]

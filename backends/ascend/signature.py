@@ -101,8 +101,8 @@ class Signature:
 def signature(
     kernel: ir.Operation, launch: Launch, names: Sequence[str], rows_of: int, tokens: int | None = None
 ) -> Signature:
-    """The signature of an outlined kernel whose parameters have these names. `tokens`: of a routing of any number of them, how
-    many at most; 0: no bound."""
+    """The signature of an outlined kernel whose parameters have these names. `tokens`: of a routing of any number of
+    them, how many at most; 0: no bound."""
     op = next(view for view in kernel.regions[0].blocks[0].operations if view.operation.name in ASCEND.by_name)
     rows, block, is_routing = launch.rows(rows_of), kernel.regions[0].blocks[0], tokens is not None
     if is_routing:
@@ -166,8 +166,8 @@ def _leading(op: ir.OpView) -> frozenset[int]:
 
 
 def _places(value: ir.Value, dim: int) -> Iterator[tuple[int, int, bool]]:
-    """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value; and whether all of
-    one does."""
+    """The dimensions of arguments, as (argument, dimension), that run along with a dimension of a value; and whether
+    all of one does."""
     for source, place, whole in in_order((value, dim, True), lambda found: _sources(*found)):
         if isinstance(source.owner, ir.Block):
             yield ir.BlockArgument(source).arg_number, place, whole

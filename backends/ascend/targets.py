@@ -30,8 +30,8 @@ class Target:
 
 
 _KIB = 1024
-# The API reference's table of changed interfaces. Toolkits from 9.0 on have both names, and those for 910B and 910_93 before
-# them only the older. (The newer names of reductions, `ReduceRepeat` and `ReduceDataBlock`, came with 9.1.)
+# The API reference's table of changed interfaces. Toolkits from 9.0 on have both names, and those for 910B and 910_93
+# before them only the older. (The newer names of reductions, `ReduceRepeat` and `ReduceDataBlock`, came with 9.1.)
 _SINCE_9_0 = {"CompareScalar": "Compares"}
 _2201 = {"npu_arch": 2201, "ub_bytes": 192 * _KIB - 256, "ub_reserved_bytes": 8 * _KIB}
 

@@ -1,7 +1,7 @@
 """CANN's toolkit, where it is installed: builds written projects with its compiler, and runs their callers on a device.
 
-The toolkit's `set_env.sh` sets `ASCEND_HOME_PATH`. What is missing of it is found before anything is built, and all of it
-is said at once. Nothing here has been run against a toolkit or a device: tests use stand-ins for its programs.
+The toolkit's `set_env.sh` sets `ASCEND_HOME_PATH`. What is missing of it is found before anything is built, and all of
+it is said at once. Nothing here has been run against a toolkit or a device: tests use stand-ins for its programs.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class BuildFailed(RuntimeError):
 
 
 def home(environment: Mapping[str, str] | None = None, *, runtime: bool = False) -> Path:
-    """Where the toolkit is. Raises ToolkitNotFound where something is missing that a build needs, or with `runtime`, that
-    callers need."""
+    """Where the toolkit is. Raises ToolkitNotFound where something is missing that a build needs, or with `runtime`,
+    that callers need."""
     environment = os.environ if environment is None else environment
     missing = []
     path = environment.get(HOME)
@@ -79,7 +79,8 @@ def build(project: Path, *, soc: str, jobs: int = 4) -> Path:
 
 
 def install(project: Path, package: Path) -> Path:
-    """Installs a package beside its project, each build in a place of its own: what a process has loaded stays as it is.
+    """Installs a package beside its project, each build in a place of its own:
+    what a process has loaded stays as it is.
 
     Returns: the directory of its operators. Raises BuildFailed."""
     installed = project / "installed" / hashlib.sha256(package.read_bytes()).hexdigest()[:12]

@@ -1,8 +1,8 @@
 """Dialect `ascendc`: what the hardware is told (level 3).
 
 One op per call of the Ascend C API that the emitter prints. Buffers are memrefs of rank 1, in memory space "ub" with a
-static size or "gm"; the result of a vector op is its first operand, `dst`. Argument order, limits and names are those of
-the public API documentation. Which pipe runs an op is part of its definition: synchronisation is derived from it.
+static size or "gm"; the result of a vector op is its first operand, `dst`. Argument order, limits and names are those
+of the public API documentation. Which pipe runs an op is part of its definition: synchronisation is derived from it.
 """
 
 from __future__ import annotations

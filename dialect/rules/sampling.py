@@ -77,8 +77,8 @@ def filter_sample(
     index_dtype: str = "int64",
     target: str | None = None,
 ) -> Shaped:
-    """The checks of the filter, then those of `q`, or of what is drawn in its place; an index a row. Rows that are drawn from as
-    they are need a key."""
+    """The checks of the filter, then those of `q`, or of what is drawn in its place; an index a row. Rows that are
+    drawn from as they are need a key."""
     op = "filter_sample"
     if q is None and key is None:
         raise ParamNullptr(op, "q and key", "are both None: one is required")

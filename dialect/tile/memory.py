@@ -13,7 +13,8 @@ _BLOCK = 32  # bytes
 _MAX_ROWS = 4095  # blocks of one copy
 
 
-# Elements in global memory that no instruction computes on, and what a copy makes of each: the tile's element, and how many.
+# Elements in global memory that no instruction computes on, and what a copy makes of each:
+# the tile's element, and how many.
 COPIED_AS = {"i64": ("i32", 2), "i1": ("i8", 1)}
 
 

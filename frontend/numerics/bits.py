@@ -43,8 +43,8 @@ def nibbles_of_bytes(codes, dtype):
 
 
 def keys_of(bits, dtype):
-    """int32 keys that order like the values: -inf least, -0.0 equal to +0.0, NaN of either sign equal and greatest. What is
-    subnormal in float32 equals 0, as it does in XLA's arithmetic and in that of vector units."""
+    """int32 keys that order like the values: -inf least, -0.0 equal to +0.0, NaN of either sign equal and greatest.
+    What is subnormal in float32 equals 0, as it does in XLA's arithmetic and in that of vector units."""
     name = jnp.dtype(dtype).name
     magnitude = bits & _MAGNITUDE[name]
     negative = bits != magnitude

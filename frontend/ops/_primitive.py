@@ -60,11 +60,11 @@ def not_differentiable(primitive):
 
 
 def register_fallback(primitive, fallback):
-    """Lowers a primitive to plain JAX operations on every platform that has no rule of its own (see `twin_lowering` for the
-    one exception).
+    """Lowers a primitive to plain JAX operations on every platform that has no rule of its own (see `twin_lowering` for
+    the one exception).
 
-    Under `shard_map` avals say over which mesh axes a value varies, and loops insist that all they carry agree. Here the
-    program is per device already, so the fallback is traced without those annotations.
+    Under `shard_map` avals say over which mesh axes a value varies, and loops insist that all they carry agree. Here
+    the program is per device already, so the fallback is traced without those annotations.
     """
     lower = mlir.lower_fun(fallback, multiple_results=primitive.multiple_results)
 

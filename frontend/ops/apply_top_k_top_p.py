@@ -127,8 +127,8 @@ def nucleus(keys, floor, p, dtype):
         boundary: int32 [...]: smaller keys are removed, greater ones kept.
         removed: int32 [...]: how many of the elements equal to the boundary are removed, those that come first.
 
-    Which elements the sums run over, those that top-k kept or the whole row, depends on the row alone, so that its result
-    does not depend on the others.
+    Which elements the sums run over, those that top-k kept or the whole row, depends on the row alone, so that its
+    result does not depend on the others.
     """
     *lead, length = keys.shape
     whole_row = lambda: _nucleus_among(keys, floor, p, dtype)

@@ -1,8 +1,8 @@
 """The primitives of `ascend.random_exponential`, exponential numbers drawn as `jax.random` draws them, and of
 `ascend.random_key`, keys made as it makes them.
 
-They have no public functions: users draw with `jax.random`, and `raise-sampling` finds what they draw. Numbers of filtered rows are
-drawn inside the kernel that filters (`fuse-sampling`), and never written.
+They have no public functions: users draw with `jax.random`, and `raise-sampling` finds what they draw. Numbers of
+filtered rows are drawn inside the kernel that filters (`fuse-sampling`), and never written.
 """
 
 import jax

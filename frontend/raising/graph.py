@@ -93,8 +93,8 @@ class Node:
 @dataclass(eq=False)
 class Raise:
     """What computes some nodes another way: from the arrays of `inputs`, `build(value)` makes theirs, where
-    `value(node)` is the array of an input. `text` says what it is; `is_rest` that it is less than what the code may look like,
-    so that reasons against that are still told."""
+    `value(node)` is the array of an input. `text` says what it is; `is_rest` that it is less than what the code may
+    look like, so that reasons against that are still told."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[Node, ...]
@@ -206,8 +206,8 @@ class Graph:
         raised: Mapping[Node, Raise] = MappingProxyType({}),
         used: dict[Node, Raise | None] | None = None,
     ) -> None:
-        """Adds the arrays of the nodes wanted, and of what they are computed from, to those that there are; `raised` and
-        `used` as of `run`."""
+        """Adds the arrays of the nodes wanted, and of what they are computed from, to those that there are; `raised`
+        and `used` as of `run`."""
         used = {} if used is None else used
         stack = list(reversed(wanted))
         while stack:  # no recursion: programs are deep

@@ -1,7 +1,8 @@
-"""The largest elements of rows, in order, where they are no part of a filter, a draw or a router: what is left of `lax.top_k`.
+"""The largest elements of rows, in order, where they are no part of a filter, a draw or a router:
+what is left of `lax.top_k`.
 
-The operator is `top_k_top_p_sample`, whose list of survivors of top-k, without a softmax, is just that: of equal values the one of
-lower index comes first, as `lax.top_k` has it.
+The operator is `top_k_top_p_sample`, whose list of survivors of top-k, without a softmax, is just that: of equal values
+the one of lower index comes first, as `lax.top_k` has it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Dynamic quantization around a routing: rows divided by a 127th of their largest magnitude, rounded to int8.
 
-The operator is `moe_init_routing` with `quant_mode` 1. The code quantizes the rows that a routing gives; or it quantizes the
-tokens, and routes these codes and their scales. Both are the same, since every copy of a token has the token's codes.
+The operator is `moe_init_routing` with `quant_mode` 1. The code quantizes the rows that a routing gives; or it
+quantizes the tokens, and routes these codes and their scales. Both are the same, since every copy of a token has the
+token's codes.
 
-Codes have the same bits as the operator's only if they are computed in float32, by a division by `max|x| / 127` and rounding
-to even. Where the code divides rows of zeros by something else than 0, their codes are 0 all the same, but not that scale.
-Scales that are subnormal aside: the operator takes them for 0, and XLA for CPUs does, or not, as it divides.
+Codes have the same bits as the operator's only if they are computed in float32, by a division by `max|x| / 127` and
+rounding to even. Where the code divides rows of zeros by something else than 0, their codes are 0 all the same, but not
+that scale. Scales that are subnormal aside: the operator takes them for 0, and XLA for CPUs does, or not, as it
+divides.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ _TEXT = "rows routed with dynamic quantization, as moe_init_routing"
 
 @dataclass(frozen=True)
 class _Quantized:
-    """Codes of the rows of `x`, times `smooth` where it is there. `scale` is what rows are divided by, before anything is
-    put in the place of zeros; `guarded` with that. `reason`: why the operator gives something else, or None."""
+    """Codes of the rows of `x`, times `smooth` where it is there. `scale` is what rows are divided by, before anything
+    is put in the place of zeros; `guarded` with that. `reason`: why the operator gives something else, or None."""
 
     x: Node
     smooth: Node | None

@@ -1,8 +1,8 @@
 """Numbers that `jax.random` draws for a race, with a key of Threefry: what kernels draw themselves.
 
-A race needs exponential numbers, `-log1p(-u)` or `-log(u)` of uniform numbers u; the negated logarithm of the second is what
-`jax.random.gumbel` gives. A uniform number is made of 32 random bits in one way (`jax.random.uniform` from some `low` to 1).
-Keys that are split, or that numbers are folded into, are one and the same: Threefry of a counter.
+A race needs exponential numbers, `-log1p(-u)` or `-log(u)` of uniform numbers u; the negated logarithm of the second is
+what `jax.random.gumbel` gives. A uniform number is made of 32 random bits in one way (`jax.random.uniform` from some
+`low` to 1). Keys that are split, or that numbers are folded into, are one and the same: Threefry of a counter.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def raise_key(node: Node) -> Raise | None:
 
 
 def _child(node: Node) -> tuple[Node, Any] | None:
-    """(key, count) where keys are made of others: the numbers are known, or a value of the graph, from the first axis on."""
+    """(key, count) where keys are made of others:
+    the numbers are known, or a value of the graph, from the first axis on."""
     match node:
         case Node("random_fold_in", (key, data)) if data.shape[: key.rank] == key.shape[: data.rank]:
             return key, data

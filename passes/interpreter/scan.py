@@ -51,7 +51,8 @@ def _hifloat8(x: np.ndarray) -> np.ndarray:
 
 
 def _hifloat8_numbers() -> list[tuple[float, int]]:
-    """Every positive number with its code, by the definition of the format; infinity as the number that would be there."""
+    """Every positive number with its code, by the definition of the format;
+    infinity as the number that would be there."""
     numbers = [(0.0, 0), *((2.0 ** (m - 23), m) for m in range(1, 8))]
     for prefix, prefix_bits, size in (("11", 2, 4), ("10", 2, 3), ("01", 2, 2), ("001", 3, 1), ("0001", 4, 0)):
         mantissa_bits = 7 - prefix_bits - size

@@ -1,8 +1,9 @@
-"""Which elements of its inputs an op's elements come from, of elementwise work, views, slices and concatenations of rows.
+"""Which elements of its inputs an op's elements come from, of elementwise work, views, slices and concatenations of
+rows.
 
-A piece of a value is named by its access: for every dimension "row" (the row at hand), "col" (a run of columns) or None (the
-first position, of a unit dimension the only one). A slice counts positions from its start on: "col+8" are the columns from the
-eighth on, "+3" is the fourth position.
+A piece of a value is named by its access: for every dimension "row" (the row at hand), "col" (a run of columns) or None
+(the first position, of a unit dimension the only one). A slice counts positions from its start on: "col+8" are the
+columns from the eighth on, "+3" is the fourth position.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ T = TypeVar("T", bound=Hashable)
 
 
 def in_order(start: T, sources: Callable[[T], Iterable[T]], seen: set[T] | None = None) -> Iterator[T]:
-    """What something is computed from and it itself, each once and after its sources; but for what is `seen` already."""
+    """What something is computed from and it itself, each once and after its sources;
+    but for what is `seen` already."""
     seen = set() if seen is None else seen
     if start in seen:
         return
@@ -230,8 +232,8 @@ def starts_of_parts(op: ir.Operation) -> list[int]:
 
 
 def _access_of_source(op: ir.Operation, access: Access) -> Access:
-    """The piece of a view's source. Of the dimensions that a view makes one of or one into, one has more than one position,
-    or the first of the rows stays the first."""
+    """The piece of a view's source. Of the dimensions that a view makes one of or one into, one has more than one
+    position, or the first of the rows stays the first."""
     shape = ir.RankedTensorType(op.operands[0].type).shape
     if op.name == "tensor.cast":
         return access

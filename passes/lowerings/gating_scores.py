@@ -22,7 +22,8 @@ class Scores:
         self.b, self.t, self.row = b, Ops(b), row
 
     def of(self, norm_type: int, x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
-        """The scores of all lanes, 0 in padding; and, where NaN does not show in them, the mask of what was a number."""
+        """The scores of all lanes, 0 in padding; and,
+        where NaN does not show in them, the mask of what was a number."""
         if norm_type == SOFTMAX:
             return self.softmax(x)
         return (self.sigmoid(x) if norm_type == SIGMOID else self.sqrt_softplus(x)), None

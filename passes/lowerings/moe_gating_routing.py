@@ -1,9 +1,9 @@
 """`ascend.moe_gating_routing` on tiles: each core chooses the experts of its tokens, and orders and copies them.
 
-The experts that a core has chosen stay in its unified buffer: it counts and orders its pairs there, tells the others how
-many it has of each expert, and after the one meeting writes its tokens' rows. Only a core with more tokens than one block
-of pairs takes in keeps experts and ranks of its blocks in the workspace meanwhile. A few tokens are gated by every core
-for all, which then order all pairs without a meeting.
+The experts that a core has chosen stay in its unified buffer: it counts and orders its pairs there, tells the others
+how many it has of each expert, and after the one meeting writes its tokens' rows. Only a core with more tokens than one
+block of pairs takes in keeps experts and ranks of its blocks in the workspace meanwhile. A few tokens are gated by
+every core for all, which then order all pairs without a meeting.
 
 Gating is `moe_gating_top_k`, routing `moe_init_routing`, with their arithmetic and their order.
 """
@@ -72,7 +72,8 @@ class _GatingRouting(Routing):
 
     @property
     def blocks_have_rows(self) -> bool:
-        """A core has blocks where it has tokens, and these have experts: all do, if none is left out; a table may name any."""
+        """A core has blocks where it has tokens, and these have experts: all do, if none is left out;
+        a table may name any."""
         s = self.shape
         some_left_out = s.experts < s.all_experts or s.capacity or s.limit or self.op.tid2eid is not None
         return not s.alone and not some_left_out
@@ -95,7 +96,8 @@ class _GatingRouting(Routing):
         self.alone(ids)
 
     def own_tokens(self) -> None:
-        """Every core gates its own tokens. What is known of them waits in the workspace if it has more than one block."""
+        """Every core gates its own tokens. What is known of them waits in the workspace if it has more than one
+        block."""
         self.enter()
         self.make_constants()
         b, t, s, order = self.b, self.t, self.shape, self.order
@@ -171,7 +173,8 @@ class _GatingRouting(Routing):
         self.places = None
         if self.pitch == s.slots:
             return
-        # Where each pair's expert is, while every token has whole blocks. Half a lane keeps quotients from whole numbers.
+        # Where each pair's expert is, while every token has whole blocks. Half a lane keeps quotients from whole
+        # numbers.
         half = b.op(arith.addf, lanes, t.splat(0.5, lanes), name="lane_and_half")
         token = t.to_i32(b.op(arith.mulf, half, t.splat(1 / s.slots, half), name="token"), "token")
         skipped = b.op(arith.muli, token, t.splat(self.pitch - s.slots, token), name="skipped")
@@ -184,8 +187,8 @@ class _GatingRouting(Routing):
         return max(self.shape.lanes, up(up(self.most, self.gating.shape.rows) * self.pitch, 64))
 
     def chosen(self, first: ir.Value, end: ir.Value, writes: ir.Value | None = None) -> ir.Value:
-        """The experts of tokens `first` to `end` by pair; -1 behind them. What else gating gives is written, by cores for
-        which `writes` holds if it is given."""
+        """The experts of tokens `first` to `end` by pair; -1 behind them. What else gating gives is written, by cores
+        for which `writes` holds if it is given."""
         b, t, s, gating = self.b, self.t, self.shape, self.gating
         g = gating.shape
 

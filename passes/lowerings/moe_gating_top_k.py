@@ -9,9 +9,9 @@ elementwise takes all rows in one instruction. Then
   the lists of groups that are not among the best get scores of -inf;
 - merges go on until there is one list a row. Its lanes say where the scores without bias are gathered from.
 
-Order is by score, then by lane, because sorts and merges are stable and lanes rise with the experts. A score that is NaN
-ranks as -inf. With groups, what ranks as -inf holds the least finite number instead, so that an expert of a group that
-stays comes before all of a group that goes.
+Order is by score, then by lane, because sorts and merges are stable and lanes rise with the experts. A score that is
+NaN ranks as -inf. With groups, what ranks as -inf holds the least finite number instead, so that an expert of a group
+that stays comes before all of a group that goes.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class _Shape:
 
 
 class Gating:
-    """Builds it for an op with the attributes of a gating and, but for the logits `x`, its operands. `share` is how many
-    rows fall to a core, the same as to others by default; `lanes` how many of a batch there are at most."""
+    """Builds it for an op with the attributes of a gating and, but for the logits `x`, its operands. `share` is how
+    many rows fall to a core, the same as to others by default; `lanes` how many of a batch there are at most."""
 
     def __init__(self, op, x: ir.Value, site: Site, *, share: int | None = None, lanes: int | None = None):
         self.op, self.x, self.site, self.b = op, x, site, site.b
@@ -375,7 +375,8 @@ class Gating:
     def without_groups(self, pairs: ir.Value, run: int) -> ir.Value:
         """The lists, one a group, with scores of -inf in groups that are not among the best.
 
-        What lanes are capped at, +inf or -inf, leaves the indices of groups that stay as they are: they are bits of numbers.
+        What lanes are capped at, +inf or -inf, leaves the indices of groups that stay as they are:
+        they are bits of numbers.
         """
         b, s = self.b, self.shape
         scores = self.group_scores(pairs, run)
@@ -398,7 +399,8 @@ class Gating:
         return b.op(arith.maximumf, scores, b.splat(self.lowest, length_of(scores)), name="group_scores")
 
     def caps_by_rank(self, scores: ir.Value) -> ir.Value:
-        """+inf for groups with fewer better ones than stay, -inf for others. Of equal groups the earlier is the better."""
+        """+inf for groups with fewer better ones than stay, -inf for others.
+        Of equal groups the earlier is the better."""
         b, s = self.b, self.shape
         n = s.rows * _RANKED * _RANKED
         mine = self.t.broadcast(scores, _RANKED, "mine")
@@ -447,8 +449,8 @@ class Gating:
     # -- hash routing -------------------------------------------------------------------------------------------
 
     def looked_up(self, row: ir.Value, rows: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """Of every token: the experts that the table gives, -1 where it has none; their lanes; and the mask of those that are
-        experts."""
+        """Of every token: the experts that the table gives, -1 where it has none; their lanes; and the mask of those
+        that are experts."""
         b, s, op = self.b, self.shape, self.op
         n = s.rows * s.top
         tokens = self.load_integers(op.input_ids, row, rows, s.rows, "token_ids")

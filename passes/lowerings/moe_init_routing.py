@@ -258,8 +258,8 @@ class Routing:
         )  # fmt: skip
 
     def writes_for_all(self, name: str) -> ir.Value:
-        """Whether this is the core that writes what is the same for all: the last one with tokens; where there may be none at
-        all, the first one."""
+        """Whether this is the core that writes what is the same for all: the last one with tokens; where there may be
+        none at all, the first one."""
         b = self.b
         if self.shape.tokens is None:
             core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]

@@ -1,7 +1,8 @@
 """`ascend.random_exponential` on tiles: Threefry over the places of each row (`threefry.py`), chunk by chunk.
 
-Where there are fewer rows than cores, several share a row: chunks are dealt out to them, and nobody waits for anybody. It is
-bound by the vector unit, at some 340 cycles for 64 numbers: who needs few of them draws them where they are needed.
+Where there are fewer rows than cores, several share a row: chunks are dealt out to them, and nobody waits for anybody.
+It is bound by the vector unit, at some 340 cycles for 64 numbers: who needs few of them draws them where they are
+needed.
 """
 
 from __future__ import annotations

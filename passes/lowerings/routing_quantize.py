@@ -40,7 +40,8 @@ def _halvings(size: int) -> int:
 
 
 class Static:
-    """Codes of x, of x * scale or of x * scale + offset, with the same two for all; held within `most` where it is there."""
+    """Codes of x, of x * scale or of x * scale + offset, with the same two for all;
+    held within `most` where it is there."""
 
     def __init__(
         self, b: Builder, code: ir.Type, *, scale: ir.Value | None = None, offset: ir.Value | None = None,
@@ -77,9 +78,9 @@ class Dynamic:
     """A row, times another one where there is one, over its scale: its largest magnitude over `most`; and that scale.
     With `inverse` both quotients are products with the inverse instead.
 
-    Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`, it is
-    one row, and behind it come as many as it is multiplied with, a tile each. The insertion point at construction is that
-    of the tiles it needs throughout."""
+    Codes are made of `rows` rows at a time. They are multiplied by those in the tile `smooth`; or, with `by_expert`, it
+    is one row, and behind it come as many as it is multiplied with, a tile each. The insertion point at construction is
+    that of the tiles it needs throughout."""
 
     def __init__(
         self, b: Builder, code: ir.Type, most: float, rows: int, pitch: int, *, smooth: ir.Value | None = None,

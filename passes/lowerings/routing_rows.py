@@ -90,10 +90,12 @@ class Kept:
 
 
 class PairRows:
-    """Builds the copies, of so many `tokens`. The insertion point at construction is that of the tiles it needs throughout.
+    """Builds the copies, of so many `tokens`. The insertion point at construction is that of the tiles it needs
+    throughout.
 
     Rows of `batch` tokens are read at a time; or with `pairs` that of one token, for at most so many of its pairs. Rows
-    of pairs whose place is `limit` or more are not written; 0 is no limit. `never_empty`: every block has pairs to write."""
+    of pairs whose place is `limit` or more are not written; 0 is no limit. `never_empty`: every block has pairs to
+    write."""
 
     def __init__(
         self, b: Builder, shape: Shape, lane: ir.Value, tokens: ir.Value, *, batch: int, limit: int, pairs: int,

@@ -73,9 +73,10 @@ class Shape:
 
 
 def ways_of(op: ir.OpView, slots: int, site: Site, most_alone: int = _ALONE) -> list[Shape]:
-    """Those of an op with the operands and attributes of a routing, of so many experts a token. Few pairs are ordered by every
-    core for itself, but of no more tokens than `most_alone`. Where any number of tokens is served there are two ways, that of
-    few tokens first; only that of many if a token has too many experts, and only that of few if there cannot be more."""
+    """Those of an op with the operands and attributes of a routing, of so many experts a token. Few pairs are ordered
+    by every core for itself, but of no more tokens than `most_alone`. Where any number of tokens is served there are
+    two ways, that of few tokens first; only that of many if a token has too many experts, and only that of few if there
+    cannot be more."""
     tokens = site.known_rows(op.x.type)
     few = min(most_alone, (_ALONE - 1) // max(1, slots))
     if tokens is not None:

@@ -1,8 +1,9 @@
 """Short rows of an `ascend.row_wise`, many in one instruction.
 
-Rows of up to 1024 elements lie in a tile one after another, each in the next power of two of lanes: as many lanes as the
-row would have alone, so that its sums are the same bits. What is one value a row is a tile of one lane a row, computed on
-those, and spread over the row where its elements need it. What is the same for all rows is repeated once a core.
+Rows of up to 1024 elements lie in a tile one after another, each in the next power of two of lanes: as many lanes as
+the row would have alone, so that its sums are the same bits. What is one value a row is a tile of one lane a row,
+computed on those, and spread over the row where its elements need it. What is the same for all rows is repeated once a
+core.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reductions of long rows, in units of 1024 columns: one core has a row to itself, or several share it.
 
-Each unit is reduced by a fixed tree, and what the units give lies in global memory, in the order of the row. When all of it is
-there (cores that share a row meet), every one of them reduces it by one tree. So the bits do not depend on how a row is
-split, or on how long the chunks are that a core goes in.
+Each unit is reduced by a fixed tree, and what the units give lies in global memory, in the order of the row. When all
+of it is there (cores that share a row meet), every one of them reduces it by one tree. So the bits do not depend on how
+a row is split, or on how long the chunks are that a core goes in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def columns_of_a_part(rows: int, length: int, cores: int) -> int:
 
 
 class Units:
-    """What the units of a row give, for some reductions of rows of so many columns; `inner` rows are one of the launch's."""
+    """What the units of a row give, for some reductions of rows of so many columns;
+    `inner` rows are one of the launch's."""
 
     def __init__(self, t: Ops, lengths: list[int], inner: int):
         self.t, self.b, self.counts = t, t.b, [-(-length // UNIT) for length in lengths]

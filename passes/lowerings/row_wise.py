@@ -2,23 +2,24 @@
 
 What is gone about how:
 
-- *Without reductions, and with no operand that is broadcast*: the elements of all rows are one sequence; a core takes its
-  share of it in long chunks.
+- *Without reductions, and with no operand that is broadcast*: the elements of all rows are one sequence; a core takes
+  its share of it in long chunks.
 - *Short rows*: many in one tile (`row_batches`).
-- *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the next
-  and for the result, and what does not change from row to row is loaded once a core.
+- *Rows that fit in one tile*: one straight line a row. What is loaded or computed for one reduction is there for the
+  next and for the result, and what does not change from row to row is loaded once a core.
 - *Parts set side by side*: a run of columns after another, each as above.
-- *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the rest.
+- *Longer rows*: a pass over the chunks of the row for every reduction that depends on another's result, one for the
+  rest.
 - *Long rows, few of them*: several cores share a row, each with a part of its columns (`row_units`).
 
-Dimensions between the rows and the columns make more rows of each: all of them are dealt out to the cores alike, and where one
-lies follows from its number.
+Dimensions between the rows and the columns make more rows of each: all of them are dealt out to the cores alike, and
+where one lies follows from its number.
 
 A pair of values is computed in the same passes and stored from the same tiles.
 
-A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a fixed
-tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes; long ones are reduced
-in units.
+A sum adds the elements whose columns are equal mod 1024 in the order of columns, one lane each, then the lanes by a
+fixed tree: its bits do not depend on the length of a chunk. Shorter rows take the next power of two of lanes; long ones
+are reduced in units.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def labels_of(value: ir.Value, inside: Callable[[ir.Operation], bool] = lambda _
 def pieces(
     value: ir.Value, access: Access, inside: Callable[[ir.Operation], bool] = lambda _: True
 ) -> Iterator[tuple[ir.Value, Access]]:
-    """All values that a piece is computed from, with the pieces of them, each after those it needs; not what goes into a
-    reduction whose results are not one a row: such a one is there before."""
+    """All values that a piece is computed from, with the pieces of them, each after those it needs; not what goes into
+    a reduction whose results are not one a row: such a one is there before."""
 
     def needs(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
         owner = piece[0].owner
@@ -119,8 +120,8 @@ def sources(op: ir.Operation, access: Access) -> list[tuple[ir.Value, Access]]:
 
 
 def segments(value: ir.Value, labels: Access) -> list[tuple[Access, int]]:
-    """The runs of columns that each come from the same operands of all concatenations: what they are called, and how long
-    they are. One where nothing is concatenated."""
+    """The runs of columns that each come from the same operands of all concatenations: what they are called, and how
+    long they are. One where nothing is concatenated."""
     column = labels.index("col")
     length = ir.RankedTensorType(value.type).shape[column]
     bounds = sorted({0, *_bounds(value, labels, length), length})
@@ -253,7 +254,8 @@ class RowWise:
             each_row(t, share, self.row)
 
     def columns_of_a_core(self, lengths: set[int]) -> int:
-        """How many columns of a row one core has: all, or those of its part, where there are too few rows for all cores."""
+        """How many columns of a row one core has: all, or those of its part,
+        where there are too few rows for all cores."""
         longest, rows = max(lengths, default=1), self.shape[0]
         plain = self.steps and len(lengths) == 1 and self.is_one_run and not self.inner
         if not plain or self.type.is_dynamic_dim(0) or not rows:
@@ -321,7 +323,8 @@ class RowWise:
                 self.producers.known[value, access] = tile
 
     def row(self, row: ir.Value) -> list[ir.Value]:
-        """One row, by its number among those of all positions: counted along the inner dimensions, the last one first."""
+        """One row, by its number among those of all positions:
+        counted along the inner dimensions, the last one first."""
         b, producers = self.b, self.producers
         producers.enter_position(row, self.labels, self.shape)
         for label, size in reversed(self.inner.items()):

@@ -108,8 +108,8 @@ class Site:
 
 
 def parts_of_row(matrix: ir.RankedTensorType, cores: int, parts: int | None = None) -> int:
-    """How many of a product's cores are to share a row of a matrix, `parts` at most: as many as there are for it, if there are
-    two at least, each with enough to do."""
+    """How many of a product's cores are to share a row of a matrix, `parts` at most: as many as there are for it, if
+    there are two at least, each with enough to do."""
     rows, length = matrix.shape
     if parts is not None:
         cores = parts

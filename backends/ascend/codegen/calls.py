@@ -27,8 +27,8 @@ STORAGE = {
 
 
 def gm_type(element: ir.Type) -> str:
-    """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside. Nor do they with 64-bit integers,
-    which are pairs of words, and with truth values, which are bytes."""
+    """Global memory of 16-bit floats is handled as bit patterns: copies do not look inside. Nor do they with 64-bit
+    integers, which are pairs of words, and with truth values, which are bytes."""
     held = {"bf16": "uint16_t", "f16": "uint16_t", "i64": "int32_t", "i1": "int8_t"}
     return held.get(type_name(element)) or STORAGE[type_name(element)]
 

@@ -31,8 +31,8 @@ BufferKey = tuple[str, str, int, int]  # name, element, elements, address
 
 
 class Function:
-    """A function of the IR: its ops, which are read once, and the buffers that they use, each with what makes it the same
-    as another one."""
+    """A function of the IR: its ops, which are read once, and the buffers that they use, each with what makes it the
+    same as another one."""
 
     def __init__(self, op: ir.Operation):
         self.op, self.block = op, op.regions[0].blocks[0]

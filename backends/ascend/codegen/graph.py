@@ -1,8 +1,8 @@
 """The host program that runs a whole graph: our operators and the libraries', one after another, through aclnn.
 
-Values stay on the device from one call to the next; a reshape is another tensor on the same memory, and so are a part of
-neighbouring elements and a matrix that the libraries are to take transposed. What the libraries want as int64 is cast on the device.
-The program of a graph for any number of rows takes the number as an argument.
+Values stay on the device from one call to the next; a reshape is another tensor on the same memory, and so are a part
+of neighbouring elements and a matrix that the libraries are to take transposed. What the libraries want as int64 is
+cast on the device. The program of a graph for any number of rows takes the number as an argument.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _WIDTH = 120
 
 @dataclass(frozen=True)
 class RowsInCpp:
-    """Of a graph for any number of rows: the dimensions of a shape as C++, in terms of `rows`; and how many there are where the
-    program is not told."""
+    """Of a graph for any number of rows: the dimensions of a shape as C++, in terms of `rows`; and how many there are
+    where the program is not told."""
 
     dims: Callable[[tuple[int, ...]], Sequence[str]]
     rows: int

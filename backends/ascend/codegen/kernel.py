@@ -48,8 +48,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel as text: `source` includes `tiling_header`, which stands beside it under `tiling_file`. `shape` says how large
-    a launch is."""
+    """A kernel as text: `source` includes `tiling_header`, which stands beside it under `tiling_file`. `shape` says how
+    large a launch is."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -495,7 +495,8 @@ _BREAKS = ("+", "*", "?", ":", "&&", "||")  # operators that a line may begin wi
 
 
 def _wrapped(text: str, depth: int) -> list[str]:
-    """A statement in lines of at most `_WIDTH` columns, broken after commas or before operators; a comment, between words."""
+    """A statement in lines of at most `_WIDTH` columns, broken after commas or before operators;
+    a comment, between words."""
     if not text:
         return [""]
     if text.startswith("//"):

@@ -5,9 +5,9 @@ cycles; the rest of the start-up passes before its result is there. So instructi
 behind a barrier does not, and both cost what the guide's formula says.
 
 Repeats whose operands collide in the banks of UB take longer (910B): 16 bank groups of 3 banks lie in the address bits
-[8:5] and [17:16], and a group serves one read in a cycle, a bank one read or write. What is written comes a repeat after
-what is read, if that helps: so writing to the very groups that are read costs nothing, as in place, but writing to some
-of them does. Source: the guide's sample bank_conflict_ub, and its scenarios.
+[8:5] and [17:16], and a group serves one read in a cycle, a bank one read or write. What is written comes a repeat
+after what is read, if that helps: so writing to the very groups that are read costs nothing, as in place, but writing
+to some of them does. Source: the guide's sample bank_conflict_ub, and its scenarios.
 
 A copy occupies its pipe for max(issue, pieces, bytes / rate), and is complete no sooner than the latency of memory.
 """

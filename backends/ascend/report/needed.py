@@ -1,13 +1,14 @@
 """How much of its operands a launch needs at least, for the roofline.
 
-All of them, but of `q` of an operator that samples only what belongs to survivors. How many survive follows from the data; certain
-are, of V elements in a row,
+All of them, but of `q` of an operator that samples only what belongs to survivors. How many survive follows from the
+data; certain are, of V elements in a row,
 
 - k of them where top-k alone is on,
 - one where top-p or min-p is on: the most probable one may be all that is left,
 - V where nothing is on,
 
-and one where k, p or m are known to the kernel only. The same goes for operands that q is computed from, element by element.
+and one where k, p or m are known to the kernel only.
+The same goes for operands that q is computed from, element by element.
 """
 
 from __future__ import annotations

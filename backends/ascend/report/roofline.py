@@ -4,8 +4,8 @@
 
 Compulsory bytes are each input byte that the result needs and each output byte, once. The bandwidth is that of all
 cores in one direction, so a kernel that overlaps reads with writes can come below the bound by up to the ratio of
-`total_both` to `total`. Vector cycles are a constant for each operator (`ROOFLINE_CYCLES` in `targets.py`, with its derivation);
-elementwise work that is fused around the operator counts nothing.
+`total_both` to `total`. Vector cycles are a constant for each operator (`ROOFLINE_CYCLES` in `targets.py`, with its
+derivation); elementwise work that is fused around the operator counts nothing.
 """
 
 from __future__ import annotations

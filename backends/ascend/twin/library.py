@@ -69,8 +69,8 @@ class Run:
         report: counts, as plain data. `report["blocks"]` has one entry a block: `gm_read_bytes`, `gm_write_bytes`,
             `ub_bytes` (the highest UB address used), `flags`, `barriers`, `syncs`, and per pipe (`pipes["V"]`, "S",
             "MTE2", "MTE3") `instructions`, `repeats` (256 bytes of vector work each), `bytes` moved, and the same per
-            API. `report["total"]` sums bytes, instructions and repeats over blocks; `report["tiling_bytes"]` is the size
-            of the tiling data.
+            API. `report["total"]` sums bytes, instructions and repeats over blocks; `report["tiling_bytes"]` is the
+            size of the tiling data.
         trace: with trace=True one Trace a block, else None.
         printed: what the kernel printed (`AscendC::printf`, `DumpTensor`), block after block, each line with its block.
     """
@@ -123,8 +123,8 @@ class _Options(ctypes.Structure):
                 ("direct", ctypes.c_uint32), ("timeout", ctypes.c_double), ("patience", ctypes.c_double)]
 
 
-# By file name, which holds the version: two copies of one version, from two cache directories, would share half of their
-# symbols.
+# By file name, which holds the version: two copies of one version, from two cache directories, would share half of
+# their symbols.
 _runtimes: dict[str, ctypes.CDLL] = {}
 _runtimes_lock = threading.Lock()
 
@@ -231,8 +231,8 @@ class Library:
         Args:
             entry: the kernel's name; where it is launched directly also `space::name` or `name<float, 8>`.
             arrays: C-contiguous NumPy arrays (ml_dtypes included), inputs and outputs in the kernel's order. Outputs
-                are written in place. The same array may be given twice. A read-only array can only be an input. None is an
-                optional argument that is absent: the kernel gets a null pointer. A list of arrays is one argument, a
+                are written in place. The same array may be given twice. A read-only array can only be an input. None is
+                an optional argument that is absent: the kernel gets a null pointer. A list of arrays is one argument, a
                 list of tensors (`ListTensorDesc`). For a parameter by value: a number (NumPy's must have its size), or
                 for a struct its bytes, a ctypes.Structure or a structured NumPy scalar.
             tiling: the tiling struct's bytes.

@@ -32,9 +32,9 @@ _HOST_API = re.compile(r"acl(nn\w*)?/\w+\.h")
 
 
 def without_host(source: Path) -> str | None:
-    """A source that launches its kernels (`add<<<blocks, nullptr, stream>>>(x, y)`) without what only the host compiles:
-    functions that are not declared for the device, the headers of the host's API and of the C++ library, and headers
-    beside the source that need those. Lines stay where they are. None where nothing is launched."""
+    """A source that launches its kernels (`add<<<blocks, nullptr, stream>>>(x, y)`) without what only the host
+    compiles: functions that are not declared for the device, the headers of the host's API and of the C++ library, and
+    headers beside the source that need those. Lines stay where they are. None where nothing is launched."""
     text = source.read_text(errors="replace")
     if not _LAUNCH.search(text):
         return None

@@ -21,12 +21,12 @@ from jascend.backends.ascend.twin import device_code, stand_ins
 
 INCLUDE = Path(__file__).parent / "include"
 
-# No contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility keeps two kernels' copies of one
-# template apart. Stack probes make a kernel that runs out of stack fault instead of writing to whatever lies below.
+# No contraction, so that a * b + c rounds twice, as two instructions do. Hidden visibility keeps two kernels' copies of
+# one template apart. Stack probes make a kernel that runs out of stack fault instead of writing to whatever lies below.
 FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
          "-fno-strict-aliasing", "-fstack-clash-protection", "-Wno-attributes", "-Wno-unknown-pragmas")
-# Loops over lanes are what takes time in a run: once they are vectorised, the rest of -O3 makes builds longer and runs no
-# shorter. A kernel's own code is not optimized at all (`__aicore__` in macros.h).
+# Loops over lanes are what takes time in a run: once they are vectorised, the rest of -O3 makes builds longer and runs
+# no shorter. A kernel's own code is not optimized at all (`__aicore__` in macros.h).
 OPTIMIZATION = {"gcc": ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic"), "clang": ("-O3",)}
 # The runtime has few such loops: -Og builds it in two thirds of the time, and a checked run takes a third longer.
 RUNTIME_OPTIMIZATION = {"gcc": ("-Og",), "clang": ("-O1",)}
@@ -201,8 +201,8 @@ _API_FIRST = re.compile(rb'(?:\s|//[^\n]*\n|/\*.*?\*/)*#[ \t]*include[ \t]*["<]k
 
 
 def _precompiled(options: list[str]) -> Path | None:
-    """The API's headers, that g++ has read already: a third of the time of a short kernel's build. None where there is no
-    such thing; and for the first kernel in a cache, which would wait for it longer than it gains."""
+    """The API's headers, that g++ has read already: a third of the time of a short kernel's build. None where there is
+    no such thing; and for the first kernel in a cache, which would wait for it longer than it gains."""
     if _family() != "gcc" or not _shared(_runtime_key(), "runtime").exists():
         return None
     text = f'#include "{INCLUDE / _LANGUAGE}"\n#include "{INCLUDE / _API}"\n'
@@ -248,8 +248,8 @@ def _kept(text: str, suffix: str) -> Path:
 
 def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[Path, ...], defines: dict[str, str],
                   arch: int, after: str = "", follow: tuple[str, ...] = ()) -> Path:
-    """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source, and the
-    code `after` after it; calls of the functions in `follow` are known to the runtime."""
+    """A kernel's source as a shared object that needs the runtime loaded; `includes` are read before the source, and
+    the code `after` after it; calls of the functions in `follow` are known to the runtime."""
     abi = abi_name()
     options = [*flags(OPTIMIZATION), f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     options += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]

@@ -1,4 +1,5 @@
-"""A repetition penalty for jascend: the operator `ascend.repetition_penalty`, and the fusion `fold-repetition-penalty`."""
+"""A repetition penalty for jascend: the operator `ascend.repetition_penalty`,
+and the fusion `fold-repetition-penalty`."""
 
 from . import fusion
 from .operator import repetition_penalty

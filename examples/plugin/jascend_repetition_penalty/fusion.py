@@ -1,4 +1,5 @@
-"""`fold-repetition-penalty`: a penalty that only feeds another operator is elementwise work, computed where that one loads.
+"""`fold-repetition-penalty`: a penalty that only feeds another operator is elementwise work,
+computed where that one loads.
 
 Before:
 

@@ -1,4 +1,5 @@
-"""`ascend.repetition_penalty`: logits of tokens that have been seen are divided by a penalty if positive, else multiplied."""
+"""`ascend.repetition_penalty`: logits of tokens that have been seen are divided by a penalty if positive,
+else multiplied."""
 
 import jax.numpy as jnp
 from mlir.dialects import arith
