@@ -13,7 +13,7 @@ from .registry import all_passes, find_pass, option, register_pass
 from .rewriting import Rewriter, rewrite
 
 __all__ = [
-    "Diagnostic", "PassFailure", "Pipeline", "PipelineError", "PipelineSyntaxError", "Plugin", "PluginError", "Position",
-    "Remark", "Remarks", "Rewriter", "Timing", "all_passes", "elementwise", "emit_error", "find_pass", "ir_dumper",
-    "load_plugin", "lowering", "option", "register_pass", "resolve", "rewrite", "run_pipeline",
+    "Diagnostic", "PassFailure", "Pipeline", "PipelineError", "PipelineSyntaxError", "Plugin", "PluginError",
+    "Position", "Remark", "Remarks", "Rewriter", "Timing", "all_passes", "elementwise", "emit_error", "find_pass",
+    "ir_dumper", "load_plugin", "lowering", "option", "register_pass", "resolve", "rewrite", "run_pipeline",
 ]  # fmt: skip

@@ -158,7 +158,8 @@ def _buffers(kernel: ir.Operation) -> list[_Buffer]:
 class _Lives:
     def __init__(self, kernel: ir.Operation):
         self.buffers: list[_Buffer] = []
-        self.of: dict[ir.Value, tuple[_Buffer, bool]] = {}  # what a buffer or a view is of, and whether it is the buffer
+        # what a buffer or a view is of, and whether it is the buffer
+        self.of: dict[ir.Value, tuple[_Buffer, bool]] = {}
         self.around: dict[_Buffer, tuple[_Loop, ...]] = {}
         self.uses: list[list[_Use]] = []  # an instruction each
         self.sizes = Sizes()
@@ -183,7 +184,9 @@ class _Lives:
                 self.of[op.results[0]] = self.of[op.operands[0]][0], False
             elif definition is not None:
                 given = ((operand, self.of.get(value)) for operand, value in definition.given(op))
-                self.uses.append([_Use(op, definition, self.position, loops, x, *of) for x, of in given if of is not None])
+                self.uses.append(
+                    [_Use(op, definition, self.position, loops, x, *of) for x, of in given if of is not None]
+                )
             elif name in _LOOPS:
                 if loops:
                     loops[-1].innermost = False

@@ -26,8 +26,9 @@ _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 # The operator of the libraries, and what a reduction by it starts from.
 _CALLEES = {
     "arith.addf": ("aclnnReduceSum", 0), "arith.maximumf": ("aclnnAmax", float("-inf")),
-    "arith.minimumf": ("aclnnAmin", float("inf")), "arith.addi": ("aclnnReduceSum", 0), "arith.maxsi": ("aclnnAmax", _LEAST),
-    "arith.minsi": ("aclnnAmin", _MOST), "arith.mulf": ("aclnnProdDim", 1), "arith.muli": ("aclnnProdDim", 1),
+    "arith.minimumf": ("aclnnAmin", float("inf")), "arith.addi": ("aclnnReduceSum", 0),
+    "arith.maxsi": ("aclnnAmax", _LEAST), "arith.minsi": ("aclnnAmin", _MOST),
+    "arith.mulf": ("aclnnProdDim", 1), "arith.muli": ("aclnnProdDim", 1),
 }  # fmt: skip
 _ELEMENTS = ("f32", "f16", "bf16", "i32")
 

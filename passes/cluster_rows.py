@@ -212,7 +212,9 @@ class _Needed:
             return _in_memory(value)
         users = [(use.owner, use.operand_number) for use in value.uses]
         behind = [
-            (use.owner, use.operand_number) for use in other.uses if self.place(use.owner.operation) > self.places[value]
+            (use.owner, use.operand_number)
+            for use in other.uses
+            if self.place(use.owner.operation) > self.places[value]
         ]
         with ir.InsertionPoint.after(owner), owner.location:
             pair = ASCEND.classes["RowWisePair"].build(value, other, results=types)
@@ -239,11 +241,14 @@ class _Needed:
         later work is computed from, of two tensors in memory or more."""
         on_the_way = [piece for piece, _ in pieces(value, labels_of(value, computed), computed)][::-1]
         promised = set(self.promised.values())
-        free = [each for each in on_the_way if each in self.takers and each not in self.promised and each not in promised]
+        free = [
+            each for each in on_the_way if each in self.takers and each not in self.promised and each not in promised
+        ]
         needed = (each for each in free if self.pairs(each, value, _computes_along))
         shared = (
             each for each in on_the_way
-            if each not in self.values and any(self.place(use.owner.operation) > self.places[value] for use in each.uses)
+            if each not in self.values
+            and any(self.place(use.owner.operation) > self.places[value] for use in each.uses)
             and _computes_along(value, each) and len(_tensors_of(each)) > 1
         )  # fmt: skip
         return next(needed, None) or next(shared, None)
@@ -255,10 +260,16 @@ def _computes_along(value: ir.Value, other: ir.Value) -> bool:
     if value == other or isinstance(other.owner, ir.Block) or not computed(other.owner) or not has_columns(labels):
         return False
     shapes = [ir.RankedTensorType(each.type) for each in (value, other)]
-    if shapes[0].shape != shapes[1].shape or str(shapes[1].element_type) not in _WRITTEN or labels_of(other, computed) != labels:
+    if (
+        shapes[0].shape != shapes[1].shape
+        or str(shapes[1].element_type) not in _WRITTEN
+        or labels_of(other, computed) != labels
+    ):
         return False
     found = list(pieces(value, labels, computed))
-    return (other, labels) in found and not any(piece.owner.name == CONCATENATION for piece, _ in found if not _is_argument(piece))
+    return (other, labels) in found and not any(
+        piece.owner.name == CONCATENATION for piece, _ in found if not _is_argument(piece)
+    )
 
 
 def _goes_beside(value: ir.Value, other: ir.Value) -> bool:

@@ -36,8 +36,10 @@ from .lowerings.site import parts_of_row
 FIGURES_FILE = Path(__file__).parent / "cost_figures.json"
 _ROWS = 64  # where the number is not known
 _LANES = 64
-_SORTED_WHOLE = ("apply_top_k_top_p", "filter_sample", "sort", "top_k_top_p_sample")  # rows of at most SHORT_ROW elements
-_SPLIT = ("apply_top_k_top_p", "filter_sample", "random_exponential", "sort", "top_k_top_p_sample")  # where cores are left over
+# rows of at most SHORT_ROW elements
+_SORTED_WHOLE = ("apply_top_k_top_p", "filter_sample", "sort", "top_k_top_p_sample")
+# where cores are left over
+_SPLIT = ("apply_top_k_top_p", "filter_sample", "random_exponential", "sort", "top_k_top_p_sample")
 _READ_IN_PART = {"ascend.filter_sample": ("q",)}  # where it is needed only: no matter
 
 Resolve = Callable[[ir.Value], ir.Value]  # the value that stands for a value
@@ -109,7 +111,9 @@ def compared(
     block = function.regions[0].blocks[0]
 
     def times(resolve: Resolve) -> dict[ir.Operation, float]:
-        return {each: work_of(each, target, resolve, any_rows).microseconds(target) for each in _operators(block, resolve)}
+        return {
+            each: work_of(each, target, resolve, any_rows).microseconds(target) for each in _operators(block, resolve)
+        }
 
     after, before = times(lambda value: replaced.get(value) or value), times(_itself)
     changed = [each for each in {**after, **before} if after.get(each) != before.get(each)]
@@ -134,7 +138,9 @@ def _operators(block: ir.Block, resolve: Resolve) -> Iterator[ir.Operation]:
 def work_of(op: ir.Operation, target: str, resolve: Resolve = _itself, any_rows: int = 0) -> Work:
     """What an operator has to do; `resolve` gives for a value the one that stands for it, and `any_rows` is the number
     that stands for rows of which nobody knows how many there are: they count as some."""
-    shapes = [ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)]
+    shapes = [
+        ir.RankedTensorType(value.type) for value in _rows_first(op) if isinstance(value.type, ir.RankedTensorType)
+    ]
     sizes = _sizes(shapes[0]) if shapes else []
     rows, length = math.prod(sizes[:-1]), sizes[-1] if sizes else 1
     kind, parts = _kind(op, length), 1

@@ -184,7 +184,9 @@ def _stage(script: str, path: Path) -> str:
     if not patterns and "__transform_main" not in sequences:
         raise BadPlugin("it has neither a pattern nor a transform.named_sequence @__transform_main")
     if native:
-        raise BadPlugin(f"'{native[0]}' is native code, which patterns in a file cannot have: write a rewrite in Python")
+        raise BadPlugin(
+            f"'{native[0]}' is native code, which patterns in a file cannot have: write a rewrite in Python"
+        )
     if _STAGE in module.operation.attributes:
         return ir.StringAttr(module.operation.attributes[_STAGE]).value
     dialect = roots[0].partition(".")[0] if roots else ""

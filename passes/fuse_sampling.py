@@ -91,12 +91,13 @@ def sample_what_is_filtered(op, rewriter):
     else:
         q, key, how = None, drawn.key, _how(drawn)
     fused = ASCEND.classes["FilterSample"].build(
-        filtered.logits, q, filtered.p, filtered.k, key, results=[op.logits_select_idx.type], eps=op.eps, target=target, **how
-    )
+        filtered.logits, q, filtered.p, filtered.k, key,
+        results=[op.logits_select_idx.type], eps=op.eps, target=target, **how,
+    )  # fmt: skip
     rewriter.replace_op(op, fused)
     rewriter.remark(
-        "takes q + eps for positive and finite: what the filter removes is never drawn, where 0 / 0 = NaN would draw it, "
-        "and its q is not read"
+        "takes q + eps for positive and finite: what the filter removes is never drawn, where 0 / 0 = NaN would draw "
+        "it, and its q is not read"
     )
 
 
@@ -107,10 +108,13 @@ def draw_beside_rows(op, rewriter):
     if drawn is None or _why_not_plain(op) is not None:
         return True
     fused = ASCEND.classes["FilterSample"].build(
-        op.logits, None, None, None, drawn.key, results=[op.logits_select_idx.type], eps=op.eps, target=op.target, **_how(drawn)
-    )
+        op.logits, None, None, None, drawn.key,
+        results=[op.logits_select_idx.type], eps=op.eps, target=op.target, **_how(drawn),
+    )  # fmt: skip
     rewriter.replace_op(op, fused)
-    rewriter.remark("compares logits less the logarithm of q, for every element: equal scores but for a relative 1e-5 may swap")
+    rewriter.remark(
+        "compares logits less the logarithm of q, for every element: equal scores but for a relative 1e-5 may swap"
+    )
 
 
 def _how(drawn) -> dict[str, str | float]:

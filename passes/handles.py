@@ -23,7 +23,8 @@ from .registry import is_ours
 _BASE = ir.Operation.__mro__[1]  # what `Operation` and `OpView` have in common; the bindings do not name it
 # Beside those, lists of them, iterators and places between them, which refer to them as well.
 _LISTS = ("OperationList", "OperationIterator", "RegionSequence", "RegionIterator", "BlockList", "BlockIterator",
-          "BlockArgumentList", "OpOperandList", "OpResultList", "OpAttributeMap", "OpOperandIterator", "OpOperand")  # fmt: skip
+          "BlockArgumentList", "OpOperandList", "OpResultList", "OpAttributeMap", "OpOperandIterator",
+          "OpOperand")  # fmt: skip
 _PLACES = tuple(getattr(ir, name) for name in (*_LISTS, "InsertionPoint") if hasattr(ir, name))
 _HANDLES = (_BASE, ir.Value, ir.Block, ir.Region, *_PLACES)
 _MOST = 100_000  # objects to look at
@@ -54,8 +55,8 @@ def guarded(owner: Any, context: ir.Context, given: Any = None, *, erases: bool 
     name = _name_of_kept(owner, module, context)
     if name is not None:
         raise KeptHandle(
-            f"'{name}' keeps an operation, value, block or region of the IR. They are gone when the function has returned: "
-            "find them anew, or keep names and attributes"
+            f"'{name}' keeps an operation, value, block or region of the IR. They are gone when the function has "
+            "returned: find them anew, or keep names and attributes"
         )
 
 
@@ -106,7 +107,9 @@ def _checks(context: ir.Context, given: Any, erases: bool) -> Iterator[tuple[typ
         around = given
         while around is not None:
             if op.operation == around.operation:
-                raise ValueError(f"'{op.operation.name}' cannot be erased: it is, or has in it, what the function is called with")
+                raise ValueError(
+                    f"'{op.operation.name}' cannot be erased: it is, or has in it, what the function is called with"
+                )
             around = around.operation.parent
         if not erases:
             raise ValueError(f"'{op.operation.name}' cannot be erased at once: ask the rewriter, `erase_op`")

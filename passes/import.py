@@ -99,7 +99,9 @@ def _drop_signs(module: ir.Operation) -> None:
             value.set_type(_without_sign(value.type))
         if op.name == "func.func":
             signature = op.attributes["function_type"].value
-            inputs, results = ([_without_sign(each) for each in types] for types in (signature.inputs, signature.results))
+            inputs, results = (
+                [_without_sign(each) for each in types] for types in (signature.inputs, signature.results)
+            )
             op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
         if _changes_no_bit(op):
             casts.append(op)
@@ -116,8 +118,12 @@ def _changes_no_bit(op: ir.Operation) -> bool:
     """Whether an op casts words to words, one or a tensor of them."""
     if op.name == "linalg.generic" and len(op.operands) == 2 and op.operands[0].type == op.results[0].type:
         first, *others = [view.operation for view in op.regions[0].blocks[0].operations]
-        is_bitcast = first.name == "arith.bitcast" and first.operands[0].type == first.results[0].type and len(others) == 1
-        return is_bitcast and all(a.value == op.attributes["indexing_maps"][0].value for a in op.attributes["indexing_maps"])
+        is_bitcast = (
+            first.name == "arith.bitcast" and first.operands[0].type == first.results[0].type and len(others) == 1
+        )
+        return is_bitcast and all(
+            a.value == op.attributes["indexing_maps"][0].value for a in op.attributes["indexing_maps"]
+        )
     return op.name == _CAST and len(op.operands) == 1 == len(op.results) and op.operands[0].type == op.results[0].type
 
 

@@ -70,7 +70,9 @@ class InsertSync:
 
     def run(self, module: ir.Operation, remarks) -> None:
         if self.target not in TARGETS:
-            emit_error(module, f"option 'target' of insert-sync must be one of {', '.join(TARGETS)}, got '{self.target}'")
+            emit_error(
+                module, f"option 'target' of insert-sync must be one of {', '.join(TARGETS)}, got '{self.target}'"
+            )
             raise PassFailure
         in_order = ("V",) if TARGETS[self.target].vector_waits else ()
         for kernel in module.regions[0].blocks[0].operations:
@@ -366,7 +368,9 @@ class _Synchroniser(Program):
         either. Where there are no two, a barrier for all pipes stands in for each wait of this one."""
         positions = self._positions()
         start, _ = _span(pair, positions)
-        open_pairs = [p for p in self._pairs(positions) if p.direction == pair.direction and _is_open(p, start, positions)]
+        open_pairs = [
+            p for p in self._pairs(positions) if p.direction == pair.direction and _is_open(p, start, positions)
+        ]
         couples = [(a, b) for a, b in combinations(open_pairs, 2) if a.loop is b.loop and a.set.block is b.set.block]
         if not couples:
             self._remove(pair)

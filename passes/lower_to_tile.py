@@ -103,7 +103,9 @@ class LowerToTile:
             emit_error(module, f"option 'tile' of lower-to-tile must be a positive multiple of 1024, got {self.tile}")
             raise PassFailure
         if self.target not in TARGETS:
-            emit_error(module, f"option 'target' of lower-to-tile must be one of {', '.join(TARGETS)}, got '{self.target}'")
+            emit_error(
+                module, f"option 'target' of lower-to-tile must be one of {', '.join(TARGETS)}, got '{self.target}'"
+            )
             raise PassFailure
         body = module.regions[0].blocks[0]
         kernels = [op for op in body.operations if KERNEL in op.operation.attributes]
@@ -191,8 +193,9 @@ def _lower_kernel(kernel: func.FuncOp, target: Target, options: LowerToTile, rem
                 producers = Producers(b, block.arguments, tile, candidate.piece)
                 outputs = dict(zip(results, list(block.arguments)[len(inputs) :]))
                 site = Site(
-                    b, producers, outputs, target, tile, candidate, options.parts or None, options.any_rows, options.most_rows
-                )
+                    b, producers, outputs, target, tile, candidate,
+                    options.parts or None, options.any_rows, options.most_rows,
+                )  # fmt: skip
                 _build(lowering, op, site)
                 func.ReturnOp([], loc=op.location)
         except Unsupported:

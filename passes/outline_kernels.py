@@ -68,7 +68,9 @@ class OutlineKernels:
                     name = _fresh(f"{self.prefix}_{op.name.partition('.')[2]}", taken)
                     _outline(module, function, op, name, remarks)
                 else:
-                    emit_error(op, f"unsupported operation '{op.name.partition('.')[2]}': no kernel is generated for it")
+                    emit_error(
+                        op, f"unsupported operation '{op.name.partition('.')[2]}': no kernel is generated for it"
+                    )
                     failed = True
             _erase_dead(function.regions[0].blocks[0])
             failed |= _report_left(function)
@@ -171,7 +173,9 @@ def _report_left(function: ir.OpView) -> bool:
         in_place = op.name in VIEWS or is_plain_part(op)
         runs = op.name == "func.return" or in_place or LAUNCH in op.attributes or op.name.startswith("ascend.")
         if not runs and not _only_feeds_computation(op):
-            emit_error(op, f"unsupported operation '{_label(op)}': its result is needed outside the kernels of the operators")
+            emit_error(
+                op, f"unsupported operation '{_label(op)}': its result is needed outside the kernels of the operators"
+            )
             left = True
     return left
 

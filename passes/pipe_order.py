@@ -221,7 +221,9 @@ class Program:
             elif any(access.writes for access in instruction.accesses):
                 instruction.leaves = self.spread(bit) ^ self.at(bit, _SCALAR)
         self.of_others = [self.field ^ bits for bits in self.of_pipe]
-        self.kept = {pipe: self.everything ^ self.at(bits, i) for i, (pipe, bits) in enumerate(zip(PIPES, self.of_pipe))}
+        self.kept = {
+            pipe: self.everything ^ self.at(bits, i) for i, (pipe, bits) in enumerate(zip(PIPES, self.of_pipe))
+        }
         self.kept["ALL"] = 0
         self._keep_innermost_turns()
         for instruction in self.instructions:

@@ -434,7 +434,9 @@ def _file_of(name: str) -> str:
     return "" if info is None else info.file
 
 
-def _verification_errors(op: ir.Operation, names: tuple[str, ...] | None, after: str, position: Position) -> list[Diagnostic]:
+def _verification_errors(
+    op: ir.Operation, names: tuple[str, ...] | None, after: str, position: Position
+) -> list[Diagnostic]:
     """What is wrong with the IR after something has run; of the ops of ours only those with certain names may be."""
     with collect(op.context, only_errors=True) as errors:
         try:

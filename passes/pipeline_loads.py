@@ -87,7 +87,11 @@ class PipelineLoads:
             candidates = [ahead for ahead in done if ahead is not None]
             if candidates:
                 kind = "passed" if any(candidates) else "missed"
-                remarks.add(kernel.operation, kind, f"loops that load an iteration ahead: {sum(candidates)} of {len(candidates)}")
+                remarks.add(
+                    kernel.operation,
+                    kind,
+                    f"loops that load an iteration ahead: {sum(candidates)} of {len(candidates)}",
+                )
 
     def pipeline(self, surveyed: _Loop, model: _Model, b: Builder, remarks) -> bool | None:
         """Whether the loop now loads ahead; None if it has nothing to load that way."""
@@ -318,7 +322,8 @@ def _load_of(
     b: Builder, load: ir.Operation, ops: list[ir.Operation], induction: ir.Value, at: ir.Value, valid: ir.Value | None
 ) -> ir.Value:
     """The load of the iteration at `at`; of nothing where `valid` is given and does not hold."""
-    if valid is not None and constant_index(at) is None and not _is_select(at):  # within the row or list, even if nothing of it is there
+    # within the row or list, even if nothing of it is there
+    if valid is not None and constant_index(at) is None and not _is_select(at):
         at = b.select(valid, at, b.index(0), "first")
     values, made = {induction: at}, []
     for op in ops:

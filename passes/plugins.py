@@ -88,7 +88,9 @@ def load(plugin: str | os.PathLike | types.ModuleType) -> Plugin:
         file = str(path.resolve())
         registry.forget_passes(file)
         return _loaded(name, file, lambda: register_file(file))
-    entry = next((entry for entry in importlib.metadata.entry_points(group=registry.PACKAGE) if entry.name == name), None)
+    entry = next(
+        (entry for entry in importlib.metadata.entry_points(group=registry.PACKAGE) if entry.name == name), None
+    )
     if entry is not None:
         return _of_module(name, entry.load)
     if re.fullmatch(r"[A-Za-z_][\w.]*", name) and not path.exists() and path.suffix not in (_PYTHON, *_DECLARATIVE):
@@ -158,7 +160,9 @@ def _of_module(name: str, load: Callable[[], Any]) -> Plugin:
     module = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", None))
     file = getattr(module, "__file__", None)
     if file is None:
-        raise PluginError(Diagnostic("error", f"cannot load plugin '{name}': it is no module with a file, but {value!r}"))
+        raise PluginError(
+            Diagnostic("error", f"cannot load plugin '{name}': it is no module with a file, but {value!r}")
+        )
     return _loaded(name, file, lambda: None)
 
 
@@ -180,7 +184,9 @@ def _loaded(name: str, file: str, load: Callable[[], None]) -> Plugin:
     passes = tuple(p for p in registry.registered() if registry.known_pass(p).file in own)
     operators = tuple(op for f in own for op in ASCEND.defined_by(f))
     if not passes and not operators and not any(map(lowerings_of, own)):
-        raise PluginError(Diagnostic("error", f"plugin '{name}' registers no pass and no operator", Position(file, 1, 1)))
+        raise PluginError(
+            Diagnostic("error", f"plugin '{name}' registers no pass and no operator", Position(file, 1, 1))
+        )
     registry.plugin_names.update(dict.fromkeys(own, name))
     return Plugin(name, tuple(dict.fromkeys([*own, *_imported_beside(file)])), passes, operators)
 

@@ -28,7 +28,13 @@ from .registry import Option, PassInfo, add_pass, check_arguments, file_of, know
 _MAX_REWRITES = 100_000  # a pattern that keeps matching its own result would run for ever
 _STAGES = {"tile": "tile", "ascendc": "ascendc"}  # of the root's dialect
 _BY_COST = (
-    Option("target", "target", str, "", "rewrite only where that pays on this product by the model of cost; else wherever it can"),
+    Option(
+        "target",
+        "target",
+        str,
+        "",
+        "rewrite only where that pays on this product by the model of cost; else wherever it can",
+    ),
     Option("force", "force", bool, False, "rewrite also where it does not pay"),
     Option("any-rows", "any_rows", int, 0, "the number that stands for any number of rows; 0: all are as they are"),
 )
@@ -159,7 +165,9 @@ class RewritePass:
             for pattern in self.rewrites:
                 if not context.is_registered_operation(pattern.root) and not context.allow_unregistered_dialects:
                     whose = plugin_of(_file(pattern))
-                    emit_error(module, f"pass '{self.name}'{whose} has a rewrite of '{pattern.root}', which is no operation")
+                    emit_error(
+                        module, f"pass '{self.name}'{whose} has a rewrite of '{pattern.root}', which is no operation"
+                    )
                     raise PassFailure
                 patterns.add(pattern.root, functools.partial(driver.apply, pattern), pattern.benefit)
             config = mlir_rewrite.GreedyRewriteConfig()
@@ -167,7 +175,9 @@ class RewritePass:
             mlir_rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze(), config)
         whose = plugin_of(_file(self.rewrites[0]))
         if isinstance(driver.raised, Exception):
-            emit_exception(driver.raised_at, driver.raised, f"pass '{self.name}'{whose} failed", _file(self.rewrites[0]))
+            emit_exception(
+                driver.raised_at, driver.raised, f"pass '{self.name}'{whose} failed", _file(self.rewrites[0])
+            )
             raise PassFailure
         if driver.raised is not None:
             raise driver.raised
@@ -258,7 +268,9 @@ def rewrite(
         name = pass_name or function.__name__.strip("_").replace("_", "-").lower()
         module = sys.modules[function.__module__]
         known = known_pass(name)
-        earlier: Sequence[Rewrite] = known.factory.rewrites if known and isinstance(known.factory, _RewriteFactory) else ()
+        earlier: Sequence[Rewrite] = (
+            known.factory.rewrites if known and isinstance(known.factory, _RewriteFactory) else ()
+        )
         factory = _RewriteFactory(name, (*earlier, Rewrite(root, function, benefit, by_cost)))
         docs = [function.__doc__, module.__doc__]
         if pass_name:  # a pass of several rewrites is described by its file, as others are

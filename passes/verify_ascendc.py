@@ -216,7 +216,10 @@ def _overlaps(view: ir.OpView, accesses: Accesses) -> Iterator[str]:
             if b <= c or d <= a or (same and may_coincide(view.operation, read.operand)):
                 continue
             rule = "which it may not" if same else "which are not the same"
-            yield f"writes bytes {a} to {b} of the unified buffer and reads '{read.operand}' from bytes {c} to {d}, {rule}"
+            yield (
+                f"writes bytes {a} to {b} of the unified buffer and reads '{read.operand}' from bytes {c} to {d}, "
+                f"{rule}"
+            )
             break
 
 

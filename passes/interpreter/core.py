@@ -43,7 +43,9 @@ def dtype_of(element: ir.Type) -> np.dtype:
 class Core:
     """One core: the value of every SSA value so far."""
 
-    def __init__(self, values: dict[ir.Value, object], core: int, cores: int, workspaces: dict[ir.Operation, np.ndarray]):
+    def __init__(
+        self, values: dict[ir.Value, object], core: int, cores: int, workspaces: dict[ir.Operation, np.ndarray]
+    ):
         self.values, self.core, self.cores, self.workspaces = values, core, cores, workspaces
 
     def block(self, block: ir.Block) -> list:

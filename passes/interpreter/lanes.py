@@ -16,9 +16,13 @@ def _check(op, memory, offset: int, rows: int) -> np.ndarray:
     end = offset + (rows - 1) * view.gm_pitch + view.row_length
     most = ir.RankedTensorType(view.value.type).get_dim_size(0) // view.pitch
     if not 1 <= rows <= most or offset < 0 or end > flat.size:
-        raise IndexError(f"{op.name} of {rows} rows from {offset} to {end}: the memory has {flat.size}, the tile {most} rows")
+        raise IndexError(
+            f"{op.name} of {rows} rows from {offset} to {end}: the memory has {flat.size}, the tile {most} rows"
+        )
     bits = flat.view(f"u{flat.itemsize}")[offset:]  # strides are for NumPy's own dtypes
-    strided = np.lib.stride_tricks.as_strided(bits, (rows, view.row_length), (view.gm_pitch * flat.itemsize, flat.itemsize))
+    strided = np.lib.stride_tricks.as_strided(
+        bits, (rows, view.row_length), (view.gm_pitch * flat.itemsize, flat.itemsize)
+    )
     return strided.view(flat.dtype)
 
 

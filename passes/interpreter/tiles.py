@@ -34,7 +34,9 @@ def _load(_, op, memory, offset, count):
 def _store(_, op, value, memory, offset, count):
     flat, offset, count = _in_lanes(memory, value.dtype, offset, count)
     if not 0 <= count <= value.size or offset < 0 or offset + count > flat.size:
-        raise IndexError(f"tile.store of {count} elements to {offset}: the memory has {flat.size}, the tile {value.size}")
+        raise IndexError(
+            f"tile.store of {count} elements to {offset}: the memory has {flat.size}, the tile {value.size}"
+        )
     flat[offset : offset + count] = value[:count]
     return ()
 

@@ -41,12 +41,14 @@ def _register_arithmetic() -> None:
         FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: flush(ufunc(_operand(a), _operand(b)))
     integers = {
         "addi": np.add, "subi": np.subtract, "muli": np.multiply, "andi": np.bitwise_and, "ori": np.bitwise_or,
-        "xori": np.bitwise_xor, "minsi": np.minimum, "maxsi": np.maximum, "shrsi": np.right_shift, "shli": np.left_shift,
-        "divsi": _quotient, "remsi": _remainder,
+        "xori": np.bitwise_xor, "minsi": np.minimum, "maxsi": np.maximum, "shrsi": np.right_shift,
+        "shli": np.left_shift, "divsi": _quotient, "remsi": _remainder,
     }  # fmt: skip
     for name, ufunc in integers.items():
         FUNCTIONS[f"arith.{name}"] = lambda _, op, a, b, ufunc=ufunc: typed(op, ufunc(a, b))
-    unary = {"math.exp": np.exp, "math.log": np.log, "math.sqrt": np.sqrt, "math.absf": np.abs, "arith.negf": np.negative}
+    unary = {
+        "math.exp": np.exp, "math.log": np.log, "math.sqrt": np.sqrt, "math.absf": np.abs, "arith.negf": np.negative,
+    }  # fmt: skip
     for name, ufunc in unary.items():
         FUNCTIONS[name] = lambda _, op, x, ufunc=ufunc: flush(ufunc(_operand(x)))
     for name, ufunc in {"arith.maximumf": np.maximum, "arith.minimumf": np.minimum}.items():
@@ -85,7 +87,9 @@ def _bitcast(_, op, x):
     return np.asarray(x).view(dtype_of(element_of(op)))
 
 
-_COMPARISONS = {"EQ": np.equal, "GT": np.greater, "GE": np.greater_equal, "LT": np.less, "LE": np.less_equal, "NE": np.not_equal}
+_COMPARISONS = {
+    "EQ": np.equal, "GT": np.greater, "GE": np.greater_equal, "LT": np.less, "LE": np.less_equal, "NE": np.not_equal,
+}  # fmt: skip
 
 
 @function("arith.cmpf")

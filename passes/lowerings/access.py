@@ -179,7 +179,9 @@ def in_order(start: T, sources: Callable[[T], Iterable[T]], seen: set[T] | None 
 
 def compares(value: ir.Value) -> bool:
     """Whether a comparison, or a boolean, goes into a value."""
-    return any(map(_compares, in_order(value, lambda each: () if isinstance(each.owner, ir.Block) else inputs(each.owner))))
+    return any(
+        map(_compares, in_order(value, lambda each: () if isinstance(each.owner, ir.Block) else inputs(each.owner)))
+    )
 
 
 def _compares(value: ir.Value) -> bool:

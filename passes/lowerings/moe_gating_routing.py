@@ -31,9 +31,9 @@ from .site import Site
 __all__ = ["CANDIDATES", "FILL", "FROM_MEMORY", "SUMMARY", "lower", "refusal"]
 
 SUMMARY = (
-    "Chooses the experts of every token, and copies it once for each of them, ordered by expert. Cores choose for their own "
-    "tokens, order these pairs of token and expert, tell each other how many they have of each expert, and copy the rows of "
-    "their own tokens."
+    "Chooses the experts of every token, and copies it once for each of them, ordered by expert. Cores choose for "
+    "their own tokens, order these pairs of token and expert, tell each other how many they have of each expert, and "
+    "copy the rows of their own tokens."
 )
 FROM_MEMORY = ("x", "scale", "offset", "input_ids", "tid2eid", "additional_token_mask")
 CANDIDATES = ROUTING_CANDIDATES
@@ -48,8 +48,9 @@ def refusal(op: ir.OpView, target: Target) -> str | None:
 
 
 @lowering(
-    "ascend.moe_gating_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES, from_memory=FROM_MEMORY
-)
+    "ascend.moe_gating_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES,
+    from_memory=FROM_MEMORY,
+)  # fmt: skip
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body."""
     site.deal_out(site.producers.buffers[op.x.arg_number])
@@ -120,7 +121,10 @@ class _GatingRouting(Routing):
             b.if_(several, [], keep, about=Stage("PutAside", "Before the next block, this one is put aside."))
             return [total, block.expert, rank]
 
-        nothing = [("expert", t.filled(float(s.experts), s.lanes, "expert")), ("ranks", b.splat(b.i32(0), s.lanes, "ranks"))]
+        nothing = [
+            ("expert", t.filled(float(s.experts), s.lanes, "expert")),
+            ("ranks", b.splat(b.i32(0), s.lanes, "ranks")),
+        ]
         total, expert, rank = b.for_(
             first, end, tokens, [("counts", order.no_counts()), *nothing], rank,
             induction="token", about="The experts of this core's tokens, their ranks, and counts by expert.",
@@ -204,7 +208,9 @@ class _GatingRouting(Routing):
             return [with_slice(b, wide, ids, place, "ids")]
 
         def one_of_many(row, wide):
-            place = b.op(arith.muli, b.op(arith.subi, row, first, name="row_of_block"), b.index(self.pitch), name="place")
+            place = b.op(
+                arith.muli, b.op(arith.subi, row, first, name="row_of_block"), b.index(self.pitch), name="place"
+            )
             return batch(row, place, wide)
 
         wide = b.splat(b.i32(-1), self.wide_lanes, "ids")
@@ -212,8 +218,9 @@ class _GatingRouting(Routing):
             (wide,) = batch(first, b.index(0), wide)
         else:
             (wide,) = b.for_(
-                first, end, gating.batch_rows, [("ids", wide)], one_of_many, induction="row", about="Tokens, a batch at a time."
-            )
+                first, end, gating.batch_rows, [("ids", wide)], one_of_many, induction="row",
+                about="Tokens, a batch at a time.",
+            )  # fmt: skip
         ids = t.head(wide, s.lanes) if self.places is None else t.gather(wide, self.places, "ids_of_pairs")
         if self.places is None and g.rows == 1:  # there are no ids but those of tokens
             return ids

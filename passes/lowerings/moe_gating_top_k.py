@@ -36,8 +36,8 @@ from .row_chunks import length_of
 from .site import Candidate, Site
 
 SUMMARY = (
-    "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified buffer, and "
-    "every instruction takes all of them."
+    "Scores of all experts, the k best of each row and their weights. Many rows lie side by side in the unified "
+    "buffer, and every instruction takes all of them."
 )
 FROM_MEMORY = ("input_ids", "tid2eid", "additional_token_mask")
 CANDIDATES = (
@@ -462,7 +462,9 @@ class Gating:
             at = b.op(arith.addi, self.t.broadcast(first, s.top, "first_lanes"), self.places, name="table_lanes")
             at = b.op(arith.minsi, at, b.splat(b.i32(self.table_rows * op.k - 1), n), name="table_lanes")
             ids = self.t.gather(self.table, at, "ids")
-        known = b.cmpi("eq", self.t.broadcast(tokens, s.top, "tokens"), self.t.broadcast(inside, s.top, "table_row"), "known")
+        known = b.cmpi(
+            "eq", self.t.broadcast(tokens, s.top, "tokens"), self.t.broadcast(inside, s.top, "table_row"), "known"
+        )
         ids = b.select(known, ids, b.splat(b.i32(-1), n), "ids")
         experts = self.clamped(ids, s.experts, "experts")
         counts = b.cmpi("eq", ids, experts, "counts")
@@ -491,7 +493,9 @@ class Gating:
             return [tensor.insert_slice(row, ids, [place], [], [], [_DYNAMIC], [width], [1], loc=b.loc("ids"))]
 
         ids = b.splat(b.i32(0), s.rows * s.top, "ids")
-        (ids,) = b.for_(self.t.zero, rows, b.index(1), [("ids", ids)], copy, induction="token", about="The experts of every token.")
+        (ids,) = b.for_(
+            self.t.zero, rows, b.index(1), [("ids", ids)], copy, induction="token", about="The experts of every token."
+        )
         return ids
 
     def load_integers(self, value, row, count, most: int, name: str, row_elements: int = 1) -> ir.Value:
@@ -550,7 +554,9 @@ class Gating:
         """`count` elements from a row on; 0 in the other lanes."""
         offset = self.t.times(row, row_elements, f"{name}_offset")
         if not self.producers.is_load(value):
-            emit_error(self.op, f"'{self.op.operation.name}' takes ids and masks from memory: kernels do not compute them")
+            emit_error(
+                self.op, f"'{self.op.operation.name}' takes ids and masks from memory: kernels do not compute them"
+            )
             raise Unsupported
         while not isinstance(value.owner, ir.Block):  # a view
             value = value.owner.operands[0]

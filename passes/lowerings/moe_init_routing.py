@@ -70,8 +70,9 @@ def refusal_of(op: ir.OpView, operands: Sequence[ir.Value | None], slots: int, t
 
 
 @lowering(
-    "ascend.moe_init_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES, from_memory=FROM_MEMORY
-)
+    "ascend.moe_init_routing", summary=SUMMARY, refusal=refusal, fill=FILL, candidates=CANDIDATES,
+    from_memory=FROM_MEMORY,
+)  # fmt: skip
 def lower(op: ir.OpView, site: Site) -> None:
     """Builds the kernel body: the order of all pairs, and the rows of this core's tokens."""
     site.deal_out(site.producers.buffers[op.expert_idx.arg_number])
@@ -103,7 +104,9 @@ def build(routing: type[Routing], op: ir.OpView, site: Site, ways: Sequence[Shap
         build_way(s)
         return
     is_few = b.cmpi("sle", rows, b.index(few[0].share), "is_few")
-    b.if_(is_few, [], lambda: build_way(few[0]), lambda: build_way(s), about="Few tokens: no core waits for the others.")
+    b.if_(
+        is_few, [], lambda: build_way(few[0]), lambda: build_way(s), about="Few tokens: no core waits for the others."
+    )
 
 
 class Routing:
@@ -302,7 +305,9 @@ class Routing:
                 self.write_index(place, has_place, self.zero, pairs)
             return []
 
-        b.if_(writes, [], results_of_all, about=Stage("WriteCounts", "What is the same for all cores is written by one."))
+        b.if_(
+            writes, [], results_of_all, about=Stage("WriteCounts", "What is the same for all cores is written by one.")
+        )
         # The pairs of this core's tokens.
         if self.pair_rows is None:
             return
@@ -362,7 +367,8 @@ class Routing:
                 names = [name for name, _ in self.carried_by_counts()]
                 following = b.if_(
                     writes, names, write, (lambda: list(offset)) if offset else None,
-                    types=[value.type for value in offset], about=Stage("WriteCounts", "The first core writes the counts."),
+                    types=[value.type for value in offset],
+                    about=Stage("WriteCounts", "The first core writes the counts."),
                 )  # fmt: skip
             self.base = base
             return following

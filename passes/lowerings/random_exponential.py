@@ -57,7 +57,10 @@ def lower(op: ir.OpView, site: Site) -> None:
             return []
 
         first = t.zero if parts == 1 else t.times(share.part, chunk, "first_column")
-        b.for_(first, b.index(length), b.index(parts * chunk), [], one, induction="column", about=Stage("DrawRow", "The row, chunk by chunk."))
+        b.for_(
+            first, b.index(length), b.index(parts * chunk), [], one, induction="column",
+            about=Stage("DrawRow", "The row, chunk by chunk."),
+        )  # fmt: skip
         return []
 
     each_row(t, share, row)

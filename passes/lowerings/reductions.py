@@ -12,7 +12,8 @@ from mlir import ir
 from .access import constant_of, inputs
 
 _KINDS = {"arith.addf": "add", "arith.maximumf": "max", "arith.minimumf": "min"}
-_PLUMBING = ("tensor.from_elements", "tensor.extract", "linalg.yield")  # how scalars come and go, before canonicalization
+# how scalars come and go, before canonicalization
+_PLUMBING = ("tensor.from_elements", "tensor.extract", "linalg.yield")
 _NEUTRAL = {"add": 0.0, "max": float("-inf"), "min": float("inf")}
 
 

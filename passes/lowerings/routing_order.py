@@ -221,11 +221,13 @@ class Order:
         zeros = b.splat(b.i32(0), s.width, "before")
         zero, one = b.index(0), b.index(1)
         (before,) = b.for_(
-            zero, self.core, one, [("before", zeros)], add, induction="other", about=Stage("AddCountsBefore", "Counts of the cores before.")
-        )
+            zero, self.core, one, [("before", zeros)], add, induction="other",
+            about=Stage("AddCountsBefore", "Counts of the cores before."),
+        )  # fmt: skip
         (start,) = b.for_(
-            self.core, self.cores, one, [("total", before)], add, induction="other", about=Stage("AddAllCounts", "Those of all cores.")
-        )
+            self.core, self.cores, one, [("total", before)], add, induction="other",
+            about=Stage("AddAllCounts", "Those of all cores."),
+        )  # fmt: skip
         rank_base = self.increase(before, "of_cores_before")
         base = b.op(arith.addi, start, rank_base, name="base")
         return Bases(start, self.increase(start, "expert_counts"), base, rank_base)

@@ -107,7 +107,9 @@ class PairRows:
         self.is_one = not pairs and batch >= min(shape.tokens or shape.block, shape.block)  # a block is one unit
         t = self.t
         # Where any number of tokens is served, there may be fewer than are read at once.
-        self.read_at_once = b.index(batch) if shape.tokens is not None else t.smaller(tokens, b.index(batch), "read_at_once")
+        self.read_at_once = (
+            b.index(batch) if shape.tokens is not None else t.smaller(tokens, b.index(batch), "read_at_once")
+        )
         self.last_read = t.minus(tokens, self.read_at_once, "last_read")
         self.number = t.to_f32(lane, "lane_number")
         # Half a lane keeps the quotient away from whole numbers.
@@ -246,8 +248,9 @@ class PairRows:
 
                 nothing = b.splat(b.f32(0.0), targets[0].columns, "largest")
                 (largest,) = b.for_(
-                    zero, parts, one, [("largest", nothing)], peak, induction="part", about=Stage("FindPeak", "The largest magnitude.")
-                )
+                    zero, parts, one, [("largest", nothing)], peak, induction="part",
+                    about=Stage("FindPeak", "The largest magnitude."),
+                )  # fmt: skip
                 scales, divisor = made.scale(largest)
                 scales = [(scales, targets[1])]
 

@@ -53,7 +53,9 @@ def _is_plain(value: ir.Value, access: Access, length: int, rows: dict[str, int]
         return not positions_in(owner) and not (is_reduction(owner) and has_columns(access))
     sizes = [(label, size) for label, size in zip(access, ir.RankedTensorType(value.type).shape) if size != 1]
     own, columns = [each for each in sizes if each[0] != "col"], [each for each in sizes if each[0] == "col"]
-    return (own == list(rows.items()) and not columns) or (own in (list(rows.items()), []) and columns == [("col", length)])
+    return (own == list(rows.items()) and not columns) or (
+        own in (list(rows.items()), []) and columns == [("col", length)]
+    )
 
 
 def _by_row(access: Access) -> bool:
@@ -117,7 +119,9 @@ class RowBatches(Producers):
         if key not in self._splats:
             name, tile = self._name(value), self.row_tile(value, access)
             if is_boolean(value):
-                self._splats[key] = self._holds(self.spread(bodies.one_or_zero(self.b, tile, name), f"{name}_rows"), name)
+                self._splats[key] = self._holds(
+                    self.spread(bodies.one_or_zero(self.b, tile, name), f"{name}_rows"), name
+                )
             else:
                 self._splats[key] = self.spread(tile, f"{name}_rows")
         return self._splats[key]
@@ -178,7 +182,9 @@ def build(work, share, length: int) -> None:
             producers.known[step.value, step.access] = bodies.rounded(b, reduced, element, step.word)
         for each in work.written:
             along = "col" in work.labels
-            tile = producers.whole(each.value, work.labels, done) if along else producers.row_tile(each.value, work.labels)
+            tile = (
+                producers.whole(each.value, work.labels, done) if along else producers.row_tile(each.value, work.labels)
+            )
             producers.store(work.narrow(tile, each), each.memory)
         return []
 

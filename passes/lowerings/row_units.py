@@ -14,7 +14,8 @@ from ..builder import up
 from .ops import Ops
 
 UNIT = 1024  # columns
-SHORTEST = 24 << 10  # columns of a row that is reduced so: of a shorter one a core has done a pass before others could be met
+# columns of a row that is reduced so: of a shorter one a core has done a pass before others could be met
+SHORTEST = 24 << 10
 _LEAST_PART = 4096  # columns
 
 

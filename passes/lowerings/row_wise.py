@@ -37,7 +37,8 @@ from jascend.dialect import TILE
 from ..builder import Stage, tile_type, up
 from . import bodies, row_batches, row_units
 from .access import (
-    CONCATENATION, Access, accesses, base_of, compares, has_columns, in_order, positions_in, shifted, start_of, starts_of_parts,
+    CONCATENATION, Access, accesses, base_of, compares, has_columns, in_order, positions_in, shifted, start_of,
+    starts_of_parts,
 )  # fmt: skip
 from .lowering import lowering
 from .ops import Ops
@@ -136,7 +137,12 @@ def _bounds(value: ir.Value, access: Access, length: int) -> Iterator[int]:
 
     def needs(piece: tuple[ir.Value, Access]) -> Sequence[tuple[ir.Value, Access]]:
         owner = piece[0].owner
-        ends = isinstance(owner, ir.Block) or is_reduction(owner) or owner.name == CONCATENATION or not has_columns(piece[1])
+        ends = (
+            isinstance(owner, ir.Block)
+            or is_reduction(owner)
+            or owner.name == CONCATENATION
+            or not has_columns(piece[1])
+        )
         return () if ends else sources(owner, piece[1])
 
     for each, its_access in in_order((value, access), needs):
@@ -278,7 +284,9 @@ class RowWise:
             return False
         found = [(value, access) for value, access in self.pieces if isinstance(value.owner, ir.Block)]
         return all(
-            not any(access) or ([a for a in access if a is not None] == whole and self.row_shape(value) == self.row_shape(self.written[0].value))
+            not any(access)
+            or ([a for a in access if a is not None] == whole
+                and self.row_shape(value) == self.row_shape(self.written[0].value))
             for value, access in found
         )  # fmt: skip
 
@@ -403,7 +411,9 @@ class RowWise:
                     for step, tile, before in zip(steps, tiles, carried)
                 ]
 
-            partial = b.for_(t.zero, end, size, starts, chunk, induction="column", about=Stage("AlongRow", "Along the row."))
+            partial = b.for_(
+                t.zero, end, size, starts, chunk, induction="column", about=Stage("AlongRow", "Along the row.")
+            )
         for step, tile in zip(steps, partial):
             self.know(step, t.reduce(step.reduction.kind, tile, lanes, step.word))
 
@@ -411,7 +421,9 @@ class RowWise:
         """What a reduction gives, a tile of one lane, for those that need it."""
         b, n = self.b, self.producers.row_lanes
         element = ir.RankedTensorType(step.value.type).element_type
-        row_tile = b.build(TILE.classes["Broadcast"], whole, results=[tile_type(n, b.f32_type)], width=n, name=step.word)
+        row_tile = b.build(
+            TILE.classes["Broadcast"], whole, results=[tile_type(n, b.f32_type)], width=n, name=step.word
+        )
         self.producers.known[step.value, step.access] = bodies.rounded(b, row_tile.value, element, step.word)
 
     def reduce_units(self, steps: list[_Step], length: int, done: dict) -> None:
@@ -424,7 +436,9 @@ class RowWise:
             for step, piece in zip(steps, pieces_of):
                 x = self.masked(step, producers.piece(*piece, column, count, self.pad(length), memo), count, length)
                 which = self.in_units.index(step)
-                self.only_if(self.active, lambda: self.units.give(which, step.reduction.kind, x, column, count, step.word))
+                self.only_if(
+                    self.active, lambda: self.units.give(which, step.reduction.kind, x, column, count, step.word)
+                )
             return []
 
         if self.resident:

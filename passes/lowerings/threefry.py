@@ -92,7 +92,8 @@ class Threefry:
         return b.for_(
             t.zero, groups, one, [*carried, ("word_0", x), ("word_1", y)], group, induction="group", runs=True,
             about=Stage(
-                "MixRounds", "Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24."
+                "MixRounds",
+                "Threefry: 5 groups of 4 rounds. A byte each: rotations by 13, 15, 26, 6, or by 17, 29, 16, 24.",
             ),
         )[-2:]  # fmt: skip
 
