@@ -143,7 +143,9 @@ def _works(text: str, target: str) -> dict[str, cost.Work]:
         found = {}
         for function in ir.Module.parse(text).body.operations:
             if KERNEL in function.operation.attributes:
-                (op,) = (view.operation for view in function.body.blocks[0] if view.operation.name.startswith("ascend."))
+                (op,) = (
+                    view.operation for view in function.body.blocks[0] if view.operation.name.startswith("ascend.")
+                )
                 found[function.name.value] = cost.work_of(op, target)
         return found
 
@@ -193,7 +195,9 @@ def write(results: dict[str, dict[str, dict]]) -> None:
     }
     text = json.dumps(document, indent=1)
     text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda row: "[" + re.sub(r"\s*\n\s*", " ", row[1]) + "]", text)
-    cost.FIGURES_FILE.write_text(re.sub(r"\{\s+([^\[\]{}]*?)\s+\}", lambda o: "{" + re.sub(r"\s*\n\s*", " ", o[1]) + "}", text) + "\n")
+    cost.FIGURES_FILE.write_text(
+        re.sub(r"\{\s+([^\[\]{}]*?)\s+\}", lambda o: "{" + re.sub(r"\s*\n\s*", " ", o[1]) + "}", text) + "\n"
+    )
 
 
 def written(target: str) -> dict[str, dict[str, list[tuple[cost.Work, float]]]]:
@@ -256,7 +260,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graphs", nargs="*", help="names, or how they begin; all")
     parser.add_argument("--targets", nargs="+", default=_TARGETS)
-    parser.add_argument("--write", action="store_true", help="fit the figures and write the file; with names, the rest stays")
+    parser.add_argument(
+        "--write", action="store_true", help="fit the figures and write the file; with names, the rest stays"
+    )
     parser.add_argument("--refit", action="store_true", help="fit the figures to the measurements in the file")
     given = parser.parse_args(words)
     results = {target: written(target) for target in _TARGETS} if given.write or given.refit else {}
@@ -266,7 +272,9 @@ def main(words: Sequence[str] | None = None) -> None:
         for name, graph in () if given.refit else graphs(target):
             if not given.graphs or name.startswith(tuple(given.graphs)):
                 results[target][name] = measured(graph, target)
-                print(target, name, [round(us, 1) for run in results[target][name].values() for _, us in run], flush=True)
+                print(
+                    target, name, [round(us, 1) for run in results[target][name].values() for _, us in run], flush=True
+                )
     if given.write or given.refit:
         write(results)
         cost.figures_of.cache_clear()

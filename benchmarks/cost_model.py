@@ -170,7 +170,11 @@ THEMSELVES = [
 ]
 
 NOT_REPLAYED = [
-    ("sampler 1x32000, k 2000, p 0.99", "450 us", "no source of ours for its merges through GM; the kernel itself: above"),
+    (
+        "sampler 1x32000, k 2000, p 0.99",
+        "450 us",
+        "no source of ours for its merges through GM; the kernel itself: above",
+    ),
     (
         "sampler 140x153600 bf16",
         "1251.6 us",

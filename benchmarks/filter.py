@@ -61,7 +61,9 @@ def measure(logits, p, k):
     differing = np.sum(np.isneginf(ours()) != np.isneginf(theirs().numpy()))
     assert differing <= len(logits), f"{differing} decisions differ"  # a running sum may round to either side of 1 - p
     times = [[milliseconds(run) for run in (theirs,) * CALLS + (ours,) * CALLS] for _ in range(TURNS)]
-    return tuple(statistics.median(t for turn in times for t in turn[which]) for which in (slice(CALLS), slice(CALLS, None)))
+    return tuple(
+        statistics.median(t for turn in times for t in turn[which]) for which in (slice(CALLS), slice(CALLS, None))
+    )
 
 
 def _arguments(rest, p, k):
@@ -75,7 +77,12 @@ def main():
     p = np.full(BATCH, 0.9, np.float32)
     small, off = np.full(BATCH, 50, np.int32), np.full(BATCH, VOCABULARY, np.int32)
     mixed = np.where(np.arange(BATCH) % 2, small, off).astype(np.int32)
-    cases = {"k=50, p=0.9": (p, small), "p=0.9": (p, None), "k=50 and k=V mixed, p=0.9": (p, mixed), "k=V, p=0.9": (p, off)}
+    cases = {
+        "k=50, p=0.9": (p, small),
+        "p=0.9": (p, None),
+        "k=50 and k=V mixed, p=0.9": (p, mixed),
+        "k=V, p=0.9": (p, off),
+    }
 
     console = Console(width=120)
     title = f"Filter [{BATCH}, {VOCABULARY}] float32, {THREADS} threads"
@@ -89,7 +96,9 @@ def main():
     console.print(f"mixed k against the slower pure case: {ours['k=50 and k=V mixed, p=0.9'] / pure:.2f}")
 
     table = Table("batch", "vocabulary", "jascend, ms", "ns an element", title="k=50, p=0.9")
-    for batch, vocabulary in ((4, VOCABULARY), (16, VOCABULARY), (64, VOCABULARY), (16, 32000), (16, 64000), (16, 303872)):
+    for batch, vocabulary in (
+        (4, VOCABULARY), (16, VOCABULARY), (64, VOCABULARY), (16, 32000), (16, 64000), (16, 303872),
+    ):  # fmt: skip
         shape = logits_of(batch, vocabulary)
         _, took = measure(shape, np.full(batch, 0.9, np.float32), np.full(batch, 50, np.int32))
         table.add_row(str(batch), str(vocabulary), f"{took:.1f}", f"{took * 1e6 / shape.size:.2f}")

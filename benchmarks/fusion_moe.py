@@ -154,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, way in found.items():
             times = way.microseconds / least.microseconds, way.cycles / least.cycles, way.megabytes / least.megabytes
             table.add_row(
-                str(tokens), name, str(way.launches), f"{way.microseconds:.1f}", f"{way.cycles:.0f}", f"{way.megabytes:.2f}",
-                *(f"{ratio:.2f}" for ratio in times), end_section=name == list(found)[-1],
+                str(tokens), name, str(way.launches), f"{way.microseconds:.1f}", f"{way.cycles:.0f}",
+                f"{way.megabytes:.2f}", *(f"{ratio:.2f}" for ratio in times), end_section=name == list(found)[-1],
             )  # fmt: skip
             if name == WRITTEN and min(times[1:]) < FACTOR:
                 missed.append(tokens)

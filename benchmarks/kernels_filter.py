@@ -86,7 +86,10 @@ def arguments(case):
 
 
 def main():
-    columns = ("", "rows", "k", "modelled, µs", "target", "", "roofline", "times", "bytes a byte", "V", "MTE2", "MTE3", "lines", "KB", "compile, s")
+    columns = (
+        "", "rows", "k", "modelled, µs", "target", "", "roofline", "times", "bytes a byte", "V", "MTE2", "MTE3",
+        "lines", "KB", "compile, s",
+    )  # fmt: skip
     table = Table(*columns, title="Filter, bfloat16, 151936 logits a row")
     missed, first = [], None
     for name in sys.argv[1:] or CASES:

@@ -94,7 +94,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
     parser.add_argument("cases", nargs="*", help="those whose names contain one of these; all by default")
     arguments = parser.parse_args()
-    table = Table("routing", "N x H", "target", "us", "", "on 40 cores", "bound", "of it", "MB in", "MB out", "busiest pipes")
+    table = Table(
+        "routing", "N x H", "target", "us", "", "on 40 cores", "bound", "of it", "MB in", "MB out", "busiest pipes"
+    )
     missed = []
     for case in CASES:
         if arguments.cases and not any(word in case.name for word in arguments.cases):
@@ -108,9 +110,9 @@ def main() -> None:
             missed.append(case.name)
         pipes = sorted(report.kernels[0].pipes.items(), key=lambda item: -item[1])[:2]
         table.add_row(
-            case.name, f"{case.tokens} x {case.size}", "" if most is None else f"{most:.0f}", f"{report.microseconds:.1f}",
-            verdict, f"{found[40].microseconds:.1f}" if 40 in found else "", f"{bound:.1f}",
-            f"{report.microseconds / bound:.2f}", f"{report.gm_read_bytes / 1e6:.1f}",
+            case.name, f"{case.tokens} x {case.size}", "" if most is None else f"{most:.0f}",
+            f"{report.microseconds:.1f}", verdict, f"{found[40].microseconds:.1f}" if 40 in found else "",
+            f"{bound:.1f}", f"{report.microseconds / bound:.2f}", f"{report.gm_read_bytes / 1e6:.1f}",
             f"{report.gm_write_bytes / 1e6:.1f}", ", ".join(f"{pipe} {share:.0%}" for pipe, share in pipes),
         )  # fmt: skip
     Console(width=140).print(table)

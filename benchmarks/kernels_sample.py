@@ -72,7 +72,11 @@ def profile(case):
     rng = np.random.default_rng(0)
     shape = case.rows, case.vocabulary
     logits = rng.normal(0, case.deviation, shape).astype(case.dtype)
-    arguments = [logits, np.resize(case.k, case.rows).astype(np.int32), np.full(case.rows, case.p, np.float32).astype(case.dtype)]
+    arguments = [
+        logits,
+        np.resize(case.k, case.rows).astype(np.int32),
+        np.full(case.rows, case.p, np.float32).astype(case.dtype),
+    ]
     if case.has_q:
         arguments.append(rng.exponential(1, shape).astype(np.float32))
     started = time.perf_counter()
@@ -84,8 +88,8 @@ def profile(case):
 
 def main():
     columns = (
-        "", "shape", "k", "modelled, µs", "target", "", "roofline", "times", "GM bytes a byte", "V", "MTE2", "MTE3", "lines",
-        "KB", "compiled in, s",
+        "", "shape", "k", "modelled, µs", "target", "", "roofline", "times", "GM bytes a byte", "V", "MTE2", "MTE3",
+        "lines", "KB", "compiled in, s",
     )  # fmt: skip
     table, missed, found = Table(*columns), [], {}
     for name in sys.argv[1:] or CASES:
@@ -93,16 +97,18 @@ def main():
         report, size, source, seconds = profile(case)
         found[name] = report.microseconds
         if isinstance(wanted, str):
-            wanted = 3 * found.get(wanted.removeprefix("3x "), float("nan"))  # of a case that was not asked for: unknown
+            # of a case that was not asked for: unknown
+            wanted = 3 * found.get(wanted.removeprefix("3x "), float("nan"))
         moved = (report.gm_read_bytes + report.gm_write_bytes) / size
         state = "" if wanted is None or wanted != wanted else "ok" if report.microseconds <= wanted else "missed"
         if state == "missed":
             missed.append(name)
         table.add_row(
-            name, f"{case.rows} x {case.vocabulary}", "mixed" if case.k == MIXED else str(case.k), f"{report.microseconds:.1f}",
-            f"{wanted:.0f}" if state else "", state, f"{report.roofline_microseconds:.1f}", f"{report.roofline_ratio:.2f}",
-            f"{moved:.2f}", *(f"{report.pipes[pipe]:.0%}" for pipe in ("V", "MTE2", "MTE3")), str(len(source.splitlines())),
-            f"{len(source) / 1000:.0f}", f"{seconds:.1f}",
+            name, f"{case.rows} x {case.vocabulary}", "mixed" if case.k == MIXED else str(case.k),
+            f"{report.microseconds:.1f}", f"{wanted:.0f}" if state else "", state,
+            f"{report.roofline_microseconds:.1f}", f"{report.roofline_ratio:.2f}", f"{moved:.2f}",
+            *(f"{report.pipes[pipe]:.0%}" for pipe in ("V", "MTE2", "MTE3")),
+            str(len(source.splitlines())), f"{len(source) / 1000:.0f}", f"{seconds:.1f}",
         )  # fmt: skip
     Console(width=170).print(table)
     if missed:

@@ -60,7 +60,9 @@ def main() -> None:
         any_number = ja.compile(function, *specs)
         for tokens in arguments.tokens:
             given = operands(function, tokens)
-            any_us, fixed_us = (program.profile(*given).microseconds for program in (any_number, ja.compile(function, *given)))
+            any_us, fixed_us = (
+                program.profile(*given).microseconds for program in (any_number, ja.compile(function, *given))
+            )
             table.add_row(name, str(tokens), f"{any_us:.1f}", f"{fixed_us:.1f}", f"{any_us / fixed_us:.2f}")
     Console(width=100).print(table)
 

@@ -25,13 +25,15 @@ _DTYPES = {
 _TARGETS = ("ascend910b", "ascend910_93", "ascend950")
 _TARGET = Attribute("target", "string", "the product whose limits hold; absent: the union of all", True, _TARGETS)
 _DRAW = Attribute(
-    "draw", "string", "exponential: -log(1 - u), as `jax.random.exponential`; gumbel: -log(u), of which `jax.random.gumbel` is "
-    "the negated logarithm", values=rules.DRAWS,
+    "draw", "string", "exponential: -log(1 - u), as `jax.random.exponential`; gumbel: -log(u), of which "
+    "`jax.random.gumbel` is the negated logarithm", values=rules.DRAWS,
 )  # fmt: skip
-_LOW = Attribute("low", "float", "the least u, at least 0 and below 1; 0 for exponential, 2^-126 for `jax.random.gumbel`")
+_LOW = Attribute(
+    "low", "float", "the least u, at least 0 and below 1; 0 for exponential, 2^-126 for `jax.random.gumbel`"
+)
 _COUNTS = Attribute(
-    "counts", "string", "array: the counter of element (b, i) is b * V + i, as where one key draws all; row: i, as where each "
-    "row has a key of its own", values=rules.COUNTS,
+    "counts", "string", "array: the counter of element (b, i) is b * V + i, as where one key draws all; row: i, as "
+    "where each row has a key of its own", values=rules.COUNTS,
 )  # fmt: skip
 _GATING = (
     Attribute("k", "integer", "experts a token"),
@@ -220,10 +222,16 @@ ASCEND = Dialect(
                 Operand("third", "tensor", "the same", optional=True),
             ),
             attributes=(
-                Attribute("callee", "string", "the operator; see `jascend.dialect.libraries`", values=tuple(libraries.LIBRARY)),
+                Attribute(
+                    "callee", "string", "the operator; see `jascend.dialect.libraries`", values=tuple(libraries.LIBRARY)
+                ),
                 Attribute("dims", "int32 list", "the dimensions that the operator is told", optional=True),
-                Attribute("transposed", "int32 list", "1 for a matrix that is transposed, one for each operand", optional=True),
-                Attribute("dtype", "string", "of a result that is wider than the operands", optional=True, values=("float32",)),
+                Attribute(
+                    "transposed", "int32 list", "1 for a matrix that is transposed, one for each operand", optional=True
+                ),
+                Attribute(
+                    "dtype", "string", "of a result that is wider than the operands", optional=True, values=("float32",)
+                ),
             ),
             results=(Result("out", "tensor", "as the operator gives it"),),
             verify=_verify_library_call,
@@ -234,9 +242,9 @@ ASCEND = Dialect(
             operands=(Operand("x", "tensor", "[B, ...]; f32, f16, bf16, i32, i8 or i1", by_row=True),),
             results=(Result("out", "tensor", "as `x`"),),
             description=(
-                "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree adds "
-                "the lanes. Rows of 24576 elements and more are added in units of 1024 columns, each by a fixed tree, and one "
-                "tree adds the units: several cores may share such a row."
+                "Sums are float32: lane j adds the elements j, j + 1024, ... of a row in that order, and a fixed tree "
+                "adds the lanes. Rows of 24576 elements and more are added in units of 1024 columns, each by a fixed "
+                "tree, and one tree adds the units: several cores may share such a row."
             ),
             verify=_verify_by_rule,
             rule=rules.row_wise,
@@ -260,7 +268,13 @@ ASCEND = Dialect(
                 Operand("sorted_indices", "tensor", "[B, V] i32; each row a permutation of 0..V-1", by_row=True),
                 Operand("p", "tensor", "[B], dtype of `sorted_value`", optional=True, by_row=True),
                 Operand("k", "tensor", "[B] i32; k <= 0 or k >= V keeps all", optional=True, by_row=True),
-                Operand("logits", "tensor", "[B, V], the rows unsorted; does not change the result", optional=True, by_row=True),
+                Operand(
+                    "logits",
+                    "tensor",
+                    "[B, V], the rows unsorted; does not change the result",
+                    optional=True,
+                    by_row=True,
+                ),
             ),
             attributes=(_TARGET,),
             results=(Result("out", "tensor", "[B, V]; kept values bit for bit, -inf elsewhere"),),
@@ -291,12 +305,21 @@ ASCEND = Dialect(
             operands=(
                 Operand("logits", "tensor", "[B, V]; f32, f16 or bf16", by_row=True),
                 Operand(
-                    "q", "tensor", "[B, V] f32, not negative, usually drawn from Exp(1); by index in the row", optional=True,
+                    "q",
+                    "tensor",
+                    "[B, V] f32, not negative, usually drawn from Exp(1); by index in the row",
+                    optional=True,
                     by_row=True,
                 ),
                 Operand("p", "tensor", "[B], dtype of `logits`", optional=True, by_row=True),
                 Operand("k", "tensor", "[B] i32; k <= 0 or k >= V keeps all", optional=True, by_row=True),
-                Operand("key", "tensor", "[B, 2] i32, as of `random_exponential`, in the place of q", optional=True, by_row=True),
+                Operand(
+                    "key",
+                    "tensor",
+                    "[B, 2] i32, as of `random_exponential`, in the place of q",
+                    optional=True,
+                    by_row=True,
+                ),
             ),
             attributes=(
                 Attribute("eps", "float", "added to q, not negative"),
@@ -305,15 +328,15 @@ ASCEND = Dialect(
             ),
             results=(Result("index", "tensor", "[B] i32 or i64"),),
             description=(
-                "The row is filtered as by `apply_top_k_top_p`, with its ties; then, of the elements that are not -inf now, the "
-                "first index at which `softmax(row) / (q + eps)` is greatest. NaN counts as greatest, above +inf. What was "
-                "filtered out has probability 0 and is never drawn, whatever its `q`, which is not read: an argmax over all of "
-                "the row takes the same index where `q + eps` is positive and finite, as draws from Exp(1) are, but for 0 in "
-                "some ten million of them; with 0 / 0 = NaN it takes what was filtered out. A row with NaN, +inf or "
-                "nothing but -inf has no probabilities: index 0. Unlike `top_k_top_p_sample`, an element takes `q` at its index "
-                "in the row, not at its rank, and `q` as it is, not its absolute value. Without `p` and `k`, and then with a key, the "
-                "row is drawn from as it is: by `x - log(q + eps)`, in which of scores that differ by a relative 1e-5 either may be "
-                "the greatest."
+                "The row is filtered as by `apply_top_k_top_p`, with its ties; then, of the elements that are not -inf "
+                "now, the first index at which `softmax(row) / (q + eps)` is greatest. NaN counts as greatest, above "
+                "+inf. What was filtered out has probability 0 and is never drawn, whatever its `q`, which is not "
+                "read: an argmax over all of the row takes the same index where `q + eps` is positive and finite, as "
+                "draws from Exp(1) are, but for 0 in some ten million of them; with 0 / 0 = NaN it takes what was "
+                "filtered out. A row with NaN, +inf or nothing but -inf has no probabilities: index 0. Unlike "
+                "`top_k_top_p_sample`, an element takes `q` at its index in the row, not at its rank, and `q` as it "
+                "is, not its absolute value. Without `p` and `k`, and then with a key, the row is drawn from as it is: "
+                "by `x - log(q + eps)`, in which of scores that differ by a relative 1e-5 either may be the greatest."
             ),
             verify=_verify_filter_sample,
             rule=rules.filter_sample,
@@ -325,9 +348,10 @@ ASCEND = Dialect(
             attributes=(Attribute("length", "integer", "V, the numbers of a row"), _DRAW, _LOW, _COUNTS),
             results=(Result("q", "tensor", "[B, V] f32"),),
             description=(
-                "The bits of a number are the exclusive or of the two words that Threefry makes of the key and the number's "
-                "counter (the form that JAX calls partitionable): exactly those of `jax.random.bits`. The upper 23 of them, as the "
-                "mantissa of a number from 1 to 2, less 1, times 1 - `low`, plus `low`, make a uniform number u."
+                "The bits of a number are the exclusive or of the two words that Threefry makes of the key and the "
+                "number's counter (the form that JAX calls partitionable): exactly those of `jax.random.bits`. The "
+                "upper 23 of them, as the mantissa of a number from 1 to 2, less 1, times 1 - `low`, plus `low`, "
+                "make a uniform number u."
             ),
             verify=_verify_by_rule,
             rule=rules.random_exponential,
@@ -337,7 +361,9 @@ ASCEND = Dialect(
             "Keys of Threefry-2x32 made of keys and numbers, as `jax.random.split` and `fold_in` make them.",
             operands=(
                 Operand("key", "tensor", "[B, 2] i32, the two words of each key", by_row=True),
-                Operand("count", "tensor", "[B] i32: of `split`, which of the keys; of `fold_in`, its data", by_row=True),
+                Operand(
+                    "count", "tensor", "[B] i32: of `split`, which of the keys; of `fold_in`, its data", by_row=True
+                ),
             ),
             results=(Result("child", "tensor", "[B, 2] i32"),),
             description="The words are what Threefry makes of the key and a counter whose lower word is `count`.",
@@ -352,7 +378,13 @@ ASCEND = Dialect(
                 Operand("top_k", "tensor", "[B] i32; off unless 1 <= k <= min(V, ks_max)", by_row=True),
                 Operand("top_p", "tensor", "[B], dtype of `logits`; p <= 0 keeps one, p >= 1 is off", by_row=True),
                 Operand("q", "tensor", "[B, V] f32, by position in the order of survivors", optional=True, by_row=True),
-                Operand("min_ps", "tensor", "[B], dtype of `logits`; m <= 0 is off, m >= 1 keeps one", optional=True, by_row=True),
+                Operand(
+                    "min_ps",
+                    "tensor",
+                    "[B], dtype of `logits`; m <= 0 is off, m >= 1 keeps one",
+                    optional=True,
+                    by_row=True,
+                ),
             ),
             attributes=(
                 Attribute("eps", "float", "added to |q|"),
@@ -365,7 +397,9 @@ ASCEND = Dialect(
             ),
             results=(
                 Result("logits_select_idx", "tensor", "[B] i32 or i64; not with is_need_sample_result", optional=True),
-                Result("logits_top_kp_select", "tensor", "[B, V] f32, survivors in place; else -inf or 0", optional=True),
+                Result(
+                    "logits_top_kp_select", "tensor", "[B, V] f32, survivors in place; else -inf or 0", optional=True
+                ),
                 Result("logits_idx", "tensor", "[B, V] i32 or i64, survivors in order, then -1", optional=True),
                 Result("logits_sort_masked", "tensor", "[B, V] f32, their probabilities, then 0", optional=True),
             ),
@@ -385,7 +419,9 @@ ASCEND = Dialect(
                 Operand("bias", "tensor", "[E], dtype of `x`; added to scores for the choice only", optional=True),
                 Operand("input_ids", "tensor", "[T] i32 or i64: rows of `tid2eid`", optional=True, by_row=True),
                 Operand("tid2eid", "tensor", "[n, k] i32 or i64: the experts of each row", optional=True),
-                Operand("additional_bias", "tensor", "[E], dtype of `x`: in place of `bias` where masked", optional=True),
+                Operand(
+                    "additional_bias", "tensor", "[E], dtype of `x`: in place of `bias` where masked", optional=True
+                ),
                 Operand("additional_token_mask", "tensor", "[T] i1", optional=True, by_row=True),
             ),
             attributes=(
@@ -399,8 +435,8 @@ ASCEND = Dialect(
                 Result("out", "tensor", "[T, E] f32: all scores, without bias", optional=True),
             ),
             description=(
-                "Weights are scores without bias; for `norm_type` 1 and 2 they are divided by their sum. Equal groups are "
-                "kept by increasing number. With `tid2eid`, experts come from there, and biases have no effect."
+                "Weights are scores without bias; for `norm_type` 1 and 2 they are divided by their sum. Equal groups "
+                "are kept by increasing number. With `tid2eid`, experts come from there, and biases have no effect."
             ),
             verify=_verify_moe_gating_top_k,
             rule=rules.moe_gating_top_k,

@@ -237,7 +237,9 @@ class Dialect:
             if definition.name not in self.added:
                 raise
             where = f"its verification, in {self.added[definition.name][1]}"
-            op.location.emit_error(f"'{op.name}' op cannot be verified: {where}, failed: {type(error).__name__}: {error}")
+            op.location.emit_error(
+                f"'{op.name}' op cannot be verified: {where}, failed: {type(error).__name__}: {error}"
+            )
             return False
         return True
 
@@ -266,7 +268,9 @@ def _check_definition(op: Op) -> None:
         for member in members:
             if member.type not in types:
                 known = ", ".join(types)
-                raise ValueError(f"'{op.name}': the type of {what} '{member.name}' must be one of {known}, got {member.type!r}")
+                raise ValueError(
+                    f"'{op.name}': the type of {what} '{member.name}' must be one of {known}, got {member.type!r}"
+                )
     names = [member.name for _, members, _ in parts for member in members]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -331,7 +335,9 @@ def _build(cls, *operands: ir.Value | None, results: Sequence[ir.Type | None] = 
     definition: Op = cls.definition
     if len(operands) != len(definition.operands):
         expected = ", ".join(operand.name for operand in definition.operands)
-        raise TypeError(f"{cls.OPERATION_NAME} takes {len(definition.operands)} operands ({expected}), got {len(operands)}")
+        raise TypeError(
+            f"{cls.OPERATION_NAME} takes {len(definition.operands)} operands ({expected}), got {len(operands)}"
+        )
     named: dict[str, ir.Attribute] = {}
     if attributes:
         if not definition.attribute_names.issuperset(attributes):

@@ -59,7 +59,11 @@ class LibraryOperator:
     products: tuple[str, ...] = ()
 
     def result(
-        self, operands: Sequence[Shaped], dims: tuple[int, ...] = (), transposed: tuple[int, ...] = (), dtype: str | None = None
+        self,
+        operands: Sequence[Shaped],
+        dims: tuple[int, ...] = (),
+        transposed: tuple[int, ...] = (),
+        dtype: str | None = None,
     ) -> Shaped:
         """The result's shape and dtype; `dtype` is that of one that is wider than the operands. Raises VerifyError
         where the operator does not take such operands."""
@@ -173,7 +177,9 @@ def _running(name: str) -> Callable[[Sequence[Shaped], tuple[int, ...]], Shaped]
 
 def _product_along(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     (x,) = operands
-    _check(x.dtype in ("float32", "float16", "int32"), f"aclnnProdDim is called for float32, float16 and int32, got {x}")
+    _check(
+        x.dtype in ("float32", "float16", "int32"), f"aclnnProdDim is called for float32, float16 and int32, got {x}"
+    )
     (dim,) = _one_dim("aclnnProdDim", dims, x)
     return x._replace(shape=(*x.shape[:dim], *x.shape[dim + 1 :]))
 
@@ -191,7 +197,10 @@ def _cat(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
         others = len(x.shape) == len(first.shape) and all(
             i == dim or same_size(a, b) for i, (a, b) in enumerate(zip(x.shape, first.shape))
         )
-        _check(others and x.dtype == first.dtype, f"aclnnCat takes tensors that differ along {dim} only, got {_show(operands)}")
+        _check(
+            others and x.dtype == first.dtype,
+            f"aclnnCat takes tensors that differ along {dim} only, got {_show(operands)}",
+        )
     sizes = [x.shape[dim] for x in operands]
     total = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
     return first._replace(shape=(*first.shape[:dim], total, *first.shape[dim + 1 :]))
@@ -226,7 +235,10 @@ def _scatter_add(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     others = len(x.shape) == len(source.shape) and all(
         i == dim or same_size(a, b) for i, (a, b) in enumerate(zip(x.shape, source.shape))
     )
-    _check(others and source.dtype == x.dtype, f"{name} takes a source that differs from {x} along {dim} only, got {source}")
+    _check(
+        others and source.dtype == x.dtype,
+        f"{name} takes a source that differs from {x} along {dim} only, got {source}",
+    )
     return x
 
 
@@ -237,7 +249,11 @@ def _index_copy(operands: Sequence[Shaped], dims: tuple[int, ...]) -> Shaped:
     is_list = len(index.shape) == 1 and index.dtype in ("int32", "int64")
     _check(is_list, f"{name} takes a list of int32 or int64, got {index}")
     wanted = x._replace(shape=(*x.shape[:dim], index.shape[0], *x.shape[dim + 1 :]))
-    fits = source.dtype == x.dtype and len(source.shape) == len(x.shape) and all(map(same_size, source.shape, wanted.shape))
+    fits = (
+        source.dtype == x.dtype
+        and len(source.shape) == len(x.shape)
+        and all(map(same_size, source.shape, wanted.shape))
+    )
     _check(fits, f"{name} takes a source of {wanted}, got {source}")
     return x
 
@@ -259,7 +275,9 @@ def _some_dims(name: str, dims: tuple[int, ...], x: Shaped) -> None:
 
 
 def _one_dim(name: str, dims: tuple[int, ...], x: Shaped) -> tuple[int]:
-    _check(len(dims) == 1 and 0 <= dims[0] < len(x.shape), f"{name} takes one of the dimensions of {x}, got {list(dims)}")
+    _check(
+        len(dims) == 1 and 0 <= dims[0] < len(x.shape), f"{name} takes one of the dimensions of {x}, got {list(dims)}"
+    )
     return dims
 
 
@@ -288,7 +306,8 @@ LIBRARY: dict[str, LibraryOperator] = {
         LibraryOperator(
             "aclnnBatchMatMul", "Products of two matrices, many of them.",
             "aclnn_batch_matmul.h", f"{_PAGES}/ops-nn/aclnnBatchMatMul.md", 2,
-            _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"), flops=_multiply_adds, widens=True, matrices=(0, 1),
+            _batch_matmul, ("x0", "x1", "out", "static_cast<int8_t>(0)"),
+            flops=_multiply_adds, widens=True, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnGroupedMatmulV5", "Of rows in groups, each group times a matrix of its own; 0 behind the last group.",
@@ -300,7 +319,8 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnIndexSelect", "The slices of a dimension that a list of positions names.",
-            "aclnn_index_select.h", f"{_PAGES}/ops-nn/aclnnIndexSelect.md", 2, _index_select, ("x0", "dim", "x1", "out"),
+            "aclnn_index_select.h", f"{_PAGES}/ops-nn/aclnnIndexSelect.md", 2,
+            _index_select, ("x0", "dim", "x1", "out"),
         ),
         LibraryOperator(
             "aclnnArgMax", "Where along a dimension the largest element is, the first of equal ones.",
@@ -319,15 +339,18 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnAmax", "The largest elements over some of the dimensions.",
-            "aclnn_amax.h", f"{_PAGES}/ops-math/aclnnAmax.md", 1, _reduction("aclnnAmax"), ("x0", "dims", "false", "out"),
+            "aclnn_amax.h", f"{_PAGES}/ops-math/aclnnAmax.md", 1,
+            _reduction("aclnnAmax"), ("x0", "dims", "false", "out"),
         ),
         LibraryOperator(
             "aclnnAmin", "The smallest elements over some of the dimensions.",
-            "aclnn_amin.h", f"{_PAGES}/ops-math/aclnnAmin.md", 1, _reduction("aclnnAmin"), ("x0", "dims", "false", "out"),
+            "aclnn_amin.h", f"{_PAGES}/ops-math/aclnnAmin.md", 1,
+            _reduction("aclnnAmin"), ("x0", "dims", "false", "out"),
         ),
         LibraryOperator(
             "aclnnCumsum", "Running sums along a dimension.",
-            "aclnn_cumsum.h", f"{_PAGES}/ops-math/aclnnCumsum.md", 1, _running("aclnnCumsum"), ("x0", "dim", "dtype", "out"),
+            "aclnn_cumsum.h", f"{_PAGES}/ops-math/aclnnCumsum.md", 1,
+            _running("aclnnCumsum"), ("x0", "dim", "dtype", "out"),
         ),
         LibraryOperator(
             "aclnnCumprod", "Running products along a dimension.",
@@ -336,7 +359,8 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnProdDim", "Products along a dimension.",
-            "aclnn_prod.h", f"{_PAGES}/ops-math/aclnnProdDim.md", 1, _product_along, ("x0", "dim", "false", "dtype", "out"),
+            "aclnn_prod.h", f"{_PAGES}/ops-math/aclnnProdDim.md", 1,
+            _product_along, ("x0", "dim", "false", "dtype", "out"),
         ),
         LibraryOperator(
             "aclnnFmodTensor", "What is left of a division that is rounded towards 0.",
@@ -353,11 +377,13 @@ LIBRARY: dict[str, LibraryOperator] = {
         ),
         LibraryOperator(
             "aclnnSliceV2", "Every so many positions of a dimension, from one to before another.",
-            "aclnn_slice_v2.h", f"{_PAGES}/ops-math/aclnnSliceV2.md", 1, _slice, ("x0", "{1}", "{2}", "{0}", "{3}", "out"),
+            "aclnn_slice_v2.h", f"{_PAGES}/ops-math/aclnnSliceV2.md", 1,
+            _slice, ("x0", "{1}", "{2}", "{0}", "{3}", "out"),
         ),
         LibraryOperator(
             "aclnnScatterAdd", "A tensor with elements added where an index along a dimension says, one for each.",
-            "aclnn_scatter_add.h", f"{_PAGES}/ops-nn/aclnnScatterAdd.md", 3, _scatter_add, ("x0", "dim", "x1", "x2", "out"),
+            "aclnn_scatter_add.h", f"{_PAGES}/ops-nn/aclnnScatterAdd.md", 3,
+            _scatter_add, ("x0", "dim", "x1", "x2", "out"),
         ),
         LibraryOperator(
             "aclnnIndexCopy", "A tensor with the slices that a list of positions names replaced by others.",
@@ -367,7 +393,8 @@ LIBRARY: dict[str, LibraryOperator] = {
         LibraryOperator(
             "aclnnQuantMatmulV5", "The product of two matrices of int8, exact: to int32 the scale is of no account.",
             "aclnn_quant_matmul_v5.h", f"{_PAGES}/ops-nn/aclnnQuantMatmulV5.md", 3, _quant_matmul,
-            ("x0", "x1", "nullptr", "x2", *["nullptr"] * 5, "false", "false", "0", "out"), flops=_multiply_adds, matrices=(0, 1),
+            ("x0", "x1", "nullptr", "x2", *["nullptr"] * 5, "false", "false", "0", "out"),
+            flops=_multiply_adds, matrices=(0, 1),
         ),
         LibraryOperator(
             "aclnnPermute", "The dimensions in another order.",

@@ -63,7 +63,9 @@ def main():
     except twin.CompilerNotFound as error:
         console.print(f"[bold]The project is written, but the kernel cannot run here.[/bold] {error}")
         return 1
-    console.print(f"twin: {VOCABULARY * BATCH} elements in {time.perf_counter() - start:.1f} s, checker on, no findings")
+    console.print(
+        f"twin: {VOCABULARY * BATCH} elements in {time.perf_counter() - start:.1f} s, checker on, no findings"
+    )
 
     kept = np.sum(~np.isneginf(actual.astype(np.float32)), axis=1)
     console.print(f"kept per row: {kept.tolist()}", markup=False, highlight=False)

@@ -75,7 +75,9 @@ def arguments(tokens: int, hidden: int, experts: int, inner: int) -> tuple[jax.A
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", type=int, nargs=3, default=(512, 64, 256), metavar=("H", "E", "F"))
-    parser.add_argument("--tokens", type=int, nargs="+", default=(16, 5), metavar="T", help="of one call after the other")
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", default=(16, 5), metavar="T", help="of one call after the other"
+    )
     parser.add_argument("--target", default="ascend910b")
     options = parser.parse_args()
     x, weights = arguments(max(options.tokens), *options.shape)

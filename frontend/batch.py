@@ -80,7 +80,9 @@ class Batch:
         """Raises ValueError for a number of rows that the symbol's constraints exclude."""
         if rows < self.least or self.most is not None and rows > self.most:
             allowed = f"{self.symbol} >= {self.least}" if self.least else ""
-            allowed += f"{' and ' if allowed and self.most else ''}{f'{self.symbol} <= {self.most}' if self.most else ''}"
+            allowed += (
+                f"{' and ' if allowed and self.most else ''}{f'{self.symbol} <= {self.most}' if self.most else ''}"
+            )
             raise ValueError(f"{program}: {argument} has {rows} rows, but was compiled for {allowed}")
 
 
@@ -139,10 +141,15 @@ def batch_of(symbol: Symbol, jaxpr: Any) -> Batch:
                 times, most, other_most, other_times = found.groups()
                 limits.add(Rows(int(times or other_times or 1), int(most or other_most)))
             elif not multiple.fullmatch(str(dim)):
-                raise Unsupported("compile", None, f"the result of {of} has a dimension of {dim}, no multiple of the batch")
+                raise Unsupported(
+                    "compile", None, f"the result of {of} has a dimension of {dim}, no multiple of the batch"
+                )
     for rows in limits:
         if rows.most in leading or sum(other.most == rows.most for other in limits) > 1:
-            what = f"a limit of {rows.most} rows, with {symbol.name} in place of their number, must not be another size too"
+            what = (
+                f"a limit of {rows.most} rows, with {symbol.name} in place of their number, "
+                "must not be another size too"
+            )
             raise Unsupported("compile", None, what)
     first = max([_LEAST, symbol.least, *(rows.most // rows.times + 1 for rows in limits)])
     primes = filter(_is_prime, itertools.count(first))
@@ -162,12 +169,12 @@ def _variables(jaxpr: Any, symbol: Symbol) -> Iterator[tuple[Any, str]]:
         yield variable, "the function's arguments"
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dim_as_value":
-            raise Unsupported("compile", None, f"the function computes with {symbol.name}, its number of rows: for any batch, a "
-                              "row's results must not depend on how many others there are. Indexing does, where it counts from "
-                              f"the end: `x{_PLAIN_INDEX}` does not")  # fmt: skip
+            raise Unsupported("compile", None, f"the function computes with {symbol.name}, its number of rows: for any "
+                              "batch, a row's results must not depend on how many others there are. Indexing does, "
+                              f"where it counts from the end: `x{_PLAIN_INDEX}` does not")  # fmt: skip
         if _is_kept_inside(equation):
-            raise Unsupported("compile", None, f"{equation.primitive.name} keeps positions among the rows of the batch inside, "
-                              f"which takes their number: where all are inside, `x{_PLAIN_INDEX}`")  # fmt: skip
+            raise Unsupported("compile", None, f"{equation.primitive.name} keeps positions among the rows of the batch "
+                              f"inside, which takes their number: where all are inside, `x{_PLAIN_INDEX}`")  # fmt: skip
         for variable in equation.outvars:
             yield variable, equation.primitive.name
         for parameter in equation.params.values():

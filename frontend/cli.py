@@ -80,8 +80,8 @@ Specs = Annotated[
     list[str] | None,
     typer.Option(
         "--spec",
-        help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], with a symbol for any batch: f32[b,128256], "
-        "or with contents: i32[8]:50",
+        help="an argument, in order: DTYPE[DIM,...], such as f32[8,128256], with a symbol for any batch: "
+        "f32[b,128256], or with contents: i32[8]:50",
     ),
 ]
 Constraints = Annotated[
@@ -91,7 +91,9 @@ Constraints = Annotated[
 TargetName = Annotated[str, typer.Option("--target", help="ascend910b, ascend910_93 or ascend950")]
 Plugins = Annotated[
     list[str] | None,
-    typer.Option("--plugin", metavar="FILE", help="passes and operators of your own: a .py, .pdll or .mlir file, or a module"),
+    typer.Option(
+        "--plugin", metavar="FILE", help="passes and operators of your own: a .py, .pdll or .mlir file, or a module"
+    ),
 ]
 Forbid = Annotated[
     list[str] | None, typer.Option("--forbid", metavar="NAME", help="a pass to leave out, such as raise-sampling")
@@ -177,8 +179,8 @@ def report(
     compare: Annotated[
         str | None,
         typer.Option(
-            metavar="baseline|PLUGIN,...", help="compare with the program compiled without plugins, --forbid and --force, "
-            "or with other plugins",
+            metavar="baseline|PLUGIN,...",
+            help="compare with the program compiled without plugins, --forbid and --force, or with other plugins",
         ),
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="vector cores of the product; 40 for a 910B3")] = None,
@@ -224,7 +226,8 @@ def twin(
     define: Annotated[list[str] | None, typer.Option(metavar="A=B", help="a preprocessor definition")] = None,
     include: Annotated[list[Path] | None, typer.Option(metavar="DIR", help="a directory with headers")] = None,
     before: Annotated[
-        list[Path] | None, typer.Option(metavar="HEADER", help="a header to read before the source, such as its tiling's")
+        list[Path] | None,
+        typer.Option(metavar="HEADER", help="a header to read before the source, such as its tiling's"),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0.001, help="end the kernel after this")

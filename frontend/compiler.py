@@ -143,7 +143,9 @@ class Program:
                 continue
             places = [aliases.get(i, -1) for i in step.operands]
             arrays = [inputs[i] if i >= 0 else None for i in places]
-            parts = report.needed_bytes(fused, step.kernel, arrays) if isinstance(step, Launch) else [None] * len(arrays)
+            parts = (
+                report.needed_bytes(fused, step.kernel, arrays) if isinstance(step, Launch) else [None] * len(arrays)
+            )
             for place, array, part in zip(places, arrays, parts):
                 if array is not None:
                     needed[place] = max(needed[place], array.nbytes if part is None else part)
@@ -432,7 +434,13 @@ def compile(  # noqa: A001
 
     def build() -> backend.Compiled:
         return backend.compile_module(
-            parse(traced), product, name=name, plugin_passes=plugin_passes, forbid=forbid, force=force, any_rows=any_rows
+            parse(traced),
+            product,
+            name=name,
+            plugin_passes=plugin_passes,
+            forbid=forbid,
+            force=force,
+            any_rows=any_rows,
         )
 
     try:
@@ -457,7 +465,10 @@ def _check_any_rows(traced: Traced, compiled: backend.Compiled) -> None:
         if any(dim and dim % batch.rows == 0 for dim in sizes) or (leads and step.kernel in fixed):
             given = any(batch.leads(type_.shape) for type_ in step.operand_types)
             why = "where one row goes depends on how many there are" if given else "no operand has the rows"
-            what = f"{step.kernel} serves one number of rows only, not any {batch.symbol}: {why}. Compile the function for "
+            what = (
+                f"{step.kernel} serves one number of rows only, not any {batch.symbol}: {why}. "
+                "Compile the function for "
+            )
             raise Unsupported("compile", None, f"{what}each number of rows, as `ja.jit` does")
 
 

@@ -25,7 +25,9 @@ def _bits(ctx, keys, *, bit_width: int, shape: tuple[int, ...]):
     if not jax.config.jax_threefry_partitionable:
         raise NoLibraryOperator("jax_threefry_partitionable is off, and kernels draw numbers as if it were on")
     if bit_width != _BITS:
-        raise NoLibraryOperator(f"random numbers of {bit_width} bits; kernels draw those of {_BITS}: draw float32, and cast")
+        raise NoLibraryOperator(
+            f"random numbers of {bit_width} bits; kernels draw those of {_BITS}: draw float32, and cast"
+        )
     if math.prod(shape) >> _BITS:
         raise NoLibraryOperator(f"random numbers of shape {list(shape)}; kernels count them with {_BITS} bits")
 

@@ -38,7 +38,9 @@ def primitive(name: str, fallback: Callable, *, rank: int | None = 2) -> Primiti
     Raises: ValueError for an operator that is not defined, has no rule, or has optional operands or results."""
     op = ASCEND.by_name.get(f"ascend.{name}")
     if op is None or op.rule is None:
-        raise ValueError(f"'ascend.{name}' {'has no rule' if op else 'is not defined'}: jascend.dialect.define it, with a rule")
+        raise ValueError(
+            f"'ascend.{name}' {'has no rule' if op else 'is not defined'}: jascend.dialect.define it, with a rule"
+        )
     if op.segmented or op.results_segmented:
         raise ValueError(f"'ascend.{name}' has optional operands or results: its primitive is to be written out")
     several = len(op.results) != 1

@@ -78,7 +78,9 @@ class _Pieces:
     def restored(self, x: jax.Array) -> jax.Array:
         """The other way round."""
         x = x.reshape([self.shape[dim] for dim in self.order])
-        return x if self.order == tuple(range(x.ndim)) else lax.transpose(x, [self.order.index(d) for d in range(x.ndim)])
+        return (
+            x if self.order == tuple(range(x.ndim)) else lax.transpose(x, [self.order.index(d) for d in range(x.ndim)])
+        )
 
     def over_result(self, of_batch: jax.Array) -> jax.Array:
         """[*batch] over [before, *batch, *windows, after]."""
@@ -87,7 +89,9 @@ class _Pieces:
 
     def listed(self, result: jax.Array) -> jax.Array:
         """[before, *batch, *windows, after] with the positions as a list."""
-        return result.reshape(*result.shape[: self.axis], self.positions.size, *result.shape[self.axis + self.positions.ndim :])
+        return result.reshape(
+            *result.shape[: self.axis], self.positions.size, *result.shape[self.axis + self.positions.ndim :]
+        )
 
     def _size(self, kind: str, number: int) -> int:
         if kind == "batch":
@@ -95,7 +99,9 @@ class _Pieces:
         return self.windows[self.dims.index(number)] if number in self.dims else self.shape[number]
 
 
-def _pieces(shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequence[int], mode, own: Sequence[int]) -> _Pieces:
+def _pieces(
+    shape: Sequence[int], starts: dict[int, jax.Array], windows: Sequence[int], mode, own: Sequence[int]
+) -> _Pieces:
     """`starts` by dimension, [*batch] each; `windows` for all dimensions; those of `own` are inside by themselves. A
     window that is all there is of a dimension starts where this does, unless what is outside counts."""
     if mode != lax.GatherScatterMode.FILL_OR_DROP:
@@ -185,7 +191,11 @@ def _dynamic_slice(x, *starts, slice_sizes):
 
 def _dynamic_update_slice(x, update, *starts):
     pieces = _neighbours(x.shape, starts, update.shape)
-    return update if pieces is None else _replaced(x, pieces, lax.transpose(update, [dim for _, dim in pieces.result_axes]))
+    return (
+        update
+        if pieces is None
+        else _replaced(x, pieces, lax.transpose(update, [dim for _, dim in pieces.result_axes]))
+    )
 
 
 def _neighbours(shape: Sequence[int], starts: Sequence[jax.Array], sizes: Sequence[int]) -> _Pieces | None:
@@ -209,7 +219,9 @@ def _scattered(x, indices, updates, dimension_numbers, mode) -> tuple[_Pieces, j
     index_map, own = numbers.scatter_dims_to_operand_dims, numbers.scatter_indices_batching_dims
     starts = _starts("scatter", x.ndim, indices, index_map, batching, own)
     starts |= {
-        dim: jnp.zeros(indices.shape[:-1], jnp.int32) for dim in range(x.ndim) if windows[dim] < x.shape[dim] and dim not in starts
+        dim: jnp.zeros(indices.shape[:-1], jnp.int32)
+        for dim in range(x.ndim)
+        if windows[dim] < x.shape[dim] and dim not in starts
     }
     pieces = _pieces(x.shape, starts, windows, lax.GatherScatterMode.from_any(mode), batching)
     of_batch = [i for i in range(updates.ndim) if i not in numbers.update_window_dims]
@@ -221,8 +233,8 @@ def _scattered(x, indices, updates, dimension_numbers, mode) -> tuple[_Pieces, j
 def _scatter(x, indices, updates, *, dimension_numbers, mode, **_):
     pieces, updates = _scattered(x, indices, updates, dimension_numbers, mode)
     if pieces.inside is not None:
-        held = _held(x.dtype, "a scatter of {} that leaves out what is out of bounds, which aclnnIndexCopy does not: where "
-                              "nothing is, `.at[...].set(..., mode='promise_in_bounds')`")  # fmt: skip
+        held = _held(x.dtype, "a scatter of {} that leaves out what is out of bounds, which aclnnIndexCopy does not: "
+                              "where nothing is, `.at[...].set(..., mode='promise_in_bounds')`")  # fmt: skip
         pieces, updates = _only_inside(x.astype(held), pieces, updates.astype(held))
         return _replaced(x, pieces, updates.astype(x.dtype))
     return _replaced(x, pieces, updates)
@@ -251,7 +263,9 @@ def _only_inside(x: jax.Array, pieces: _Pieces, updates: jax.Array) -> tuple[_Pi
 
 def _replaced(x: jax.Array, pieces: _Pieces, updates: jax.Array) -> jax.Array:
     positions = pieces.positions.reshape(-1)
-    return pieces.restored(call("aclnnIndexCopy", pieces.joined(x), positions, pieces.listed(updates), dims=(pieces.axis,)))
+    return pieces.restored(
+        call("aclnnIndexCopy", pieces.joined(x), positions, pieces.listed(updates), dims=(pieces.axis,))
+    )
 
 
 def _scatter_add(x, indices, updates, *, dimension_numbers, mode, **_):

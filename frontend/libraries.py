@@ -117,12 +117,14 @@ def _ragged_dot(x, weight, sizes, *, ragged_dot_dimension_numbers, preferred_ele
     if group_offset is not None:
         raise NoLibraryOperator("a ragged product with group_offset")
     if x.dtype != weight.dtype:
-        raise NoLibraryOperator(f"a ragged product of {x.dtype} and {weight.dtype}; aclnnGroupedMatmulV5 takes one dtype")
+        raise NoLibraryOperator(
+            f"a ragged product of {x.dtype} and {weight.dtype}; aclnnGroupedMatmulV5 takes one dtype"
+        )
     out = call("aclnnGroupedMatmulV5", x, weight, sizes)
     dtype = jnp.dtype(preferred_element_type or jnp.result_type(x, weight))
     if out.dtype != dtype:
-        raise NoLibraryOperator(f"a ragged product of {x.dtype} as {dtype}; aclnnGroupedMatmulV5 gives {out.dtype}, once "
-                                "rounded: leave out preferred_element_type, or widen the operands")  # fmt: skip
+        raise NoLibraryOperator(f"a ragged product of {x.dtype} as {dtype}; aclnnGroupedMatmulV5 gives {out.dtype}, "
+                                "once rounded: leave out preferred_element_type, or widen the operands")  # fmt: skip
     return out
 
 

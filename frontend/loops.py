@@ -43,8 +43,9 @@ def _scan_rule(ctx, *operands, jaxpr, length: int, reverse: bool, **_):
 
 
 def _while(*_, **__):
-    raise NoLibraryOperator("a loop whose number of steps only the data says: a program is a fixed list of launches. Call a "
-                            "program for one step in a Python loop, or give `lax.fori_loop` fixed bounds")  # fmt: skip
+    raise NoLibraryOperator("a loop whose number of steps only the data says: a program is a fixed list of launches. "
+                            "Call a program for one step in a Python loop, or give `lax.fori_loop` fixed "
+                            "bounds")  # fmt: skip
 
 
 def _cond(index, *operands, branches, **_):

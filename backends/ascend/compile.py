@@ -58,8 +58,8 @@ def _kernel_stages(
 ) -> Iterator[tuple[str, str]]:
     on_tiles, on_buffers = ("".join(f"{name}," for name in _at(stage, plugin_passes)) for stage in _KERNEL_STAGES)
     passes = (
-        f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows.number} most-rows={any_rows.most}}},{on_tiles}"
-        f"remove-dead-ops{{merge=false}},pipeline-loads{{target={target}}}",
+        f"lower-to-tile{{target={target} candidate={candidate} any-rows={any_rows.number} most-rows={any_rows.most}}},"
+        f"{on_tiles}remove-dead-ops{{merge=false}},pipeline-loads{{target={target}}}",
         f"lower-to-ascendc{{target={target}}},{on_buffers}allocate-ub{{target={target}}},"
         f"insert-sync{{target={target}}},verify-ascendc{{target={target}}},outline-stages",
     )
@@ -305,8 +305,11 @@ def _kernel(op: ir.Operation, outlined: ir.Operation, launch: Launch, target: Ta
     rows_of, fill = op.attributes[ROWS_OF].value, tuple(op.attributes[FILL])
     names = [parameter.name for parameter in text.parameters]
     kernel = Kernel(
-        text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0, text.shape, rows_of, fill,
-        signature(outlined, launch, names, rows_of, op.attributes[ANY_ROWS].value if ANY_ROWS in op.attributes else None),
+        text.name, text.parameters, text.source, text.tiling_file, text.tiling_header, {}, 0, 0,
+        text.shape, rows_of, fill,
+        signature(
+            outlined, launch, names, rows_of, op.attributes[ANY_ROWS].value if ANY_ROWS in op.attributes else None,
+        ),
     )  # fmt: skip
     return kernel.of_rows(launch.rows(rows_of), target.vector_cores)
 

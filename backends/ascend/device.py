@@ -29,8 +29,8 @@ _OPERATORS = "op_api/lib/libcust_opapi.so"  # those of a package
 
 # aclDataType, aclFormat, aclrtMemMallocPolicy and aclrtMemcpyKind.
 _CODES = {
-    "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "INT64": 9, "BOOL": 12, "BF16": 27, "INT4": 29,
-    "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37, "FLOAT4_E2M1": 40,
+    "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "INT64": 9, "BOOL": 12, "BF16": 27,
+    "INT4": 29, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37, "FLOAT4_E2M1": 40,
 }  # fmt: skip
 _ND, _HUGE_FIRST, _TO_DEVICE, _TO_HOST = 2, 0, 1, 2
 _INITIALIZED_BEFORE = 100002
@@ -85,7 +85,8 @@ def _load(home: Path, name: str) -> ctypes.CDLL:
         return ctypes.CDLL(str(path) if path.exists() else name, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         raise DeviceError(
-            f"{name} of CANN's runtime cannot be loaded: {error}; source the set_env.sh of the toolkit and of the driver"
+            f"{name} of CANN's runtime cannot be loaded: {error}; source the set_env.sh of the toolkit and "
+            "of the driver"
         ) from None
 
 
@@ -108,7 +109,9 @@ class Device:
             if not path.exists():
                 raise DeviceError(f"no '{path}': the package was not installed, or has no operators")
             # Where the operators' kernels are: read when acl is initialized.
-            others = [p for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep) if p and p != str(vendor)]
+            others = [
+                p for p in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(os.pathsep) if p and p != str(vendor)
+            ]
             os.environ["ASCEND_CUSTOM_OPP_PATH"] = os.pathsep.join([str(vendor), *others])
             try:
                 self._libraries.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
@@ -118,7 +121,9 @@ class Device:
         count = ctypes.c_uint32(0)
         self._call("aclrtGetDeviceCount", ctypes.byref(count))
         if not number < count.value:
-            raise DeviceError(f"there is no device {number}: the runtime finds {count.value}; `npu-smi info` lists them")
+            raise DeviceError(
+                f"there is no device {number}: the runtime finds {count.value}; `npu-smi info` lists them"
+            )
         self._call("aclrtSetDevice", ctypes.c_int32(number))
         self._call("aclrtCreateStream", ctypes.byref(self._stream))
         self._is_open = True
@@ -139,7 +144,11 @@ class Device:
     # -- a run --------------------------------------------------------------------------------------------------
 
     def run(
-        self, plan: Plan, arguments: Sequence[np.ndarray], fills: Mapping[str, Sequence[int]], is_empty: Callable[[Launch], bool]
+        self,
+        plan: Plan,
+        arguments: Sequence[np.ndarray],
+        fills: Mapping[str, Sequence[int]],
+        is_empty: Callable[[Launch], bool],
     ) -> list[np.ndarray]:
         """The outputs of a plan for these arguments.
 
@@ -164,7 +173,9 @@ class Device:
                     values.update(zip(step.results, results))
                     if not is_empty(step):
                         name = f"aclnn{operator_type(step.kernel)}"
-                        tensors = [self._tensor(made, value) for value in (*(values[i] for i in step.operands), *results)]
+                        tensors = [
+                            self._tensor(made, value) for value in (*(values[i] for i in step.operands), *results)
+                        ]
                         self._two_phases(made, name, tensors)
             return [self._read(values[i]) for i in plan.outputs]
 
@@ -210,7 +221,8 @@ class Device:
         with contextlib.ExitStack() as scratch:
             workspace = self._allocate(scratch, size.value)
             self._call(name, ctypes.c_void_p(workspace), size, executor, self._stream)
-            self._call("aclrtSynchronizeStream", self._stream)  # before the workspace goes, and to say which call failed
+            # before the workspace goes, and to say which call failed
+            self._call("aclrtSynchronizeStream", self._stream)
 
     # -- memory and handles -------------------------------------------------------------------------------------
 
@@ -227,7 +239,9 @@ class Device:
         address = self._allocate(made, len(content))
         if address is not None:
             size = ctypes.c_size_t(len(content))
-            self._call("aclrtMemcpy", ctypes.c_void_p(address), size, ctypes.c_char_p(content), size, ctypes.c_int(_TO_DEVICE))
+            self._call(
+                "aclrtMemcpy", ctypes.c_void_p(address), size, ctypes.c_char_p(content), size, ctypes.c_int(_TO_DEVICE)
+            )
         return _Value(address, TensorType(array.shape, array.dtype.name))
 
     def _read(self, value: _Value) -> np.ndarray:
@@ -291,7 +305,9 @@ class Device:
             with contextlib.suppress(AttributeError):
                 return getattr(library, name)
         searched = ", ".join(Path(library._name).name for library in self._libraries)
-        raise DeviceError(f"no function '{name}' in {searched}: the toolkit or the package is another version's; build again")
+        raise DeviceError(
+            f"no function '{name}' in {searched}: the toolkit or the package is another version's; build again"
+        )
 
     def _call(self, name: str, *parameters) -> None:
         function = self._function(name)
@@ -304,7 +320,9 @@ class Device:
         recent = self._function("aclGetRecentErrMsg")
         recent.restype = ctypes.c_char_p
         said = (recent() or b"").decode(errors="replace").strip()
-        raise DeviceError(f"{name} failed with {status} ({NAMES.get(status, 'no name known')})" + (f": {said}" if said else ""))
+        raise DeviceError(
+            f"{name} failed with {status} ({NAMES.get(status, 'no name known')})" + (f": {said}" if said else "")
+        )
 
     def _made(self, name: str, handle: int | None) -> ctypes.c_void_p:
         if not handle:

@@ -218,7 +218,9 @@ class _Probe:
         self.attributes = rule_arguments(op)[1] if self.rule is not None else {}
         self.row_wise = {operand.name for operand in definition.operands if operand.by_row}
         if is_routing:
-            self.row_wise = {name for name, operand in self.operands.items() if operand and operand.shape[:1] == (rows,)}
+            self.row_wise = {
+                name for name, operand in self.operands.items() if operand and operand.shape[:1] == (rows,)
+            }
 
     def status(self, **changed: Shaped) -> int | None:
         if self.rule is None:

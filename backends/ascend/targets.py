@@ -104,8 +104,8 @@ class Costs:
 _FACTS_2201 = {
     "clock": Fact(1.85e9, "cycles/s", "documented", _ADD),
     "launch": Fact(4e-6, "s", "derived", "launch and end of a kernel; small ones suggest 2 to 12 us; " + _BENCH),
-    "tiling_copy": Fact(1e-6, "s", "guess", "tiling data, copied to every core at the start; the guide puts it in the 1 us "
-                        "class, its growth with the size is not modelled"),
+    "tiling_copy": Fact(1e-6, "s", "guess", "tiling data, copied to every core at the start; the guide puts it in the "
+                        "1 us class, its growth with the size is not modelled"),
     "sync_all": Fact(2e-6, "s", "guess", "one SyncAll of all cores; 1 to 3 us are plausible"),
     "read": Fact(43.2e9, "B/s", "measured", "one core, GM to UB, 268 MB in 6209 us; " + _ADD),
     "write": Fact(51.4e9, "B/s", "derived", "one core, UB to GM, 134 MB in 2613 us; " + _ADD),
@@ -128,12 +128,12 @@ _FACTS_2201 = {
     "flag": Fact(10, "cycles", "derived", "from a set to its wait, between copies and vector unit: what 16384 tiles of "
                  "one core leave beside copies and additions, bank conflicts left aside; " + _ADD),
     "flag_scalar": Fact(40, "cycles", "guess", "the same where the scalar unit sets or waits; 50 to 200 a round trip"),
-    "bank_read": Fact(1.03, "cycles", "measured", "a repeat whose two operands are in one bank group: Add of 64 repeats in "
-                      "83.3 ns instead of 47.8; " + _BANK),
+    "bank_read": Fact(1.03, "cycles", "measured", "a repeat whose two operands are in one bank group: Add of 64 "
+                      "repeats in 83.3 ns instead of 47.8; " + _BANK),
     "bank_write": Fact(0.79, "cycles", "measured", "a repeat that writes to a bank which it reads: 75.0 ns; " + _BANK),
     "scalar_ub": Fact(10, "cycles", "derived", "one GetValue or SetValue on UB: 18.5 ns for three and a sum; " + _ADD),
-    "cube": Fact(8192, "operations/cycle", "derived", "one cube core, half as many as vector cores, 16-bit floats: 16 x 16 "
-                 "x 16 multiply-adds; architecture page 2201"),
+    "cube": Fact(8192, "operations/cycle", "derived", "one cube core, half as many as vector cores, 16-bit floats: 16 "
+                 "x 16 x 16 multiply-adds; architecture page 2201"),
     "scalar_gm": Fact(100, "cycles", "guess", "one GetValue or SetValue on GM, through the scalar unit's cache"),
 }  # fmt: skip
 
@@ -160,10 +160,10 @@ _FACTS_3510 = _FACTS_2201 | {
 _ONE_CYCLE = (
     "Add", "Sub", "Mul", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "Abs", "Relu", "Rsqrt", "Reciprocal",
     "Compare", "CompareScalar", "Compares", "Select", "Duplicate", "ShiftLeft", "ShiftRight", "Axpy", "FusedMulAdd",
-    "And", "Or", "Not", "Neg", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose", "TransDataTo5HD",
-    "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint", "AscendQuant",
-    "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors", "AddRelu", "SubRelu",
-    "FusedMulAddRelu",
+    "And", "Or", "Not", "Neg", "Cast", "CreateVecIndex", "ArithProgression", "CumSum", "Brcb", "Transpose",
+    "TransDataTo5HD", "PairReduceSum", "ReducePairElem", "Copy", "DataCopy", "DataCopyPad", "Extract", "Round", "Rint",
+    "AscendQuant", "Floor", "Ceil", "Trunc", "Frac", "Sign", "GetCmpMask", "SetCmpMask", "Subs", "Ands", "Ors",
+    "AddRelu", "SubRelu", "FusedMulAddRelu",
 )  # fmt: skip
 
 # High-level functions that hold an Exp, an Ln or a Div among simpler steps, and count them all: as Sigmoid, a guess.

@@ -55,7 +55,9 @@ def home(environment: Mapping[str, str] | None = None, *, runtime: bool = False)
 def _missing_in(path: Path, runtime: bool, programs: str | None) -> list[str]:
     missing = []
     if not any((path / name).exists() for name in _MODULES):
-        missing.append(f"no CMake modules for operator projects in '{path}' ({_MODULES[0]}): install a toolkit with them")
+        missing.append(
+            f"no CMake modules for operator projects in '{path}' ({_MODULES[0]}): install a toolkit with them"
+        )
     on_path = any(shutil.which(name, path=programs) for name in ("bisheng", "ccec"))
     if not on_path and not any((path / name).exists() for name in _COMPILERS):
         missing.append(f"no compiler in '{path}' ({_COMPILERS[0]} or ccec): install the toolkit, not only the runtime")

@@ -8,7 +8,9 @@ of the public API documentation. Which pipe runs an op is part of its definition
 from __future__ import annotations
 
 from ..definition import Dialect
-from .common import buffer_bytes, buffer_length, bytes_of, constant_index, element_bits, element_bytes, element_bytes_of, space_of
+from .common import (
+    buffer_bytes, buffer_length, bytes_of, constant_index, element_bits, element_bytes, element_bytes_of, space_of,
+)  # fmt: skip
 from .memory import MEMORY
 from .reduce import REDUCE
 from .scan import SCAN

@@ -19,8 +19,8 @@ SRC1 = Operand("src1", "memref", "read", role="in")
 
 
 _BITS = {  # those of i64 and i1 in global memory only
-    "i64": 64, "i1": 8, "f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8,
-    "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8, "i4": 4, "f4E2M1FN": 4,
+    "i64": 64, "i1": 8, "f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16,
+    "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8, "i4": 4, "f4E2M1FN": 4,
 }  # fmt: skip
 
 
@@ -134,4 +134,6 @@ def elementwise(*sources: str):
 
 def mask_fits(mask: ir.Value, data: ir.Value) -> None:
     if element_of(mask) != "ui8" or buffer_length(mask) * 8 != buffer_length(data):
-        raise VerifyError(f"the mask of {buffer_length(data)} elements is ui8[{buffer_length(data) // 8}], got {mask.type}")
+        raise VerifyError(
+            f"the mask of {buffer_length(data)} elements is ui8[{buffer_length(data) // 8}], got {mask.type}"
+        )

@@ -79,7 +79,9 @@ def _rows(op, buffer) -> None:
     if element_of(buffer) not in (memory, "i8" if memory == "i1" else memory):
         raise VerifyError(f"'dst' has elements {element_of(op.dst)}, 'src' has {element_of(op.src)}")
     if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
-        raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
+        raise VerifyError(
+            f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}"
+        )
     if op.pitch * width % BLOCK:
         raise VerifyError(f"'pitch' must fill whole blocks of {BLOCK} bytes, got {op.pitch} elements of {width} bytes")
     if length % op.pitch or length // op.pitch > _MAX_COPIES:
@@ -143,7 +145,9 @@ MEMORY = (
         "`LocalTensor<T> name(TPosition::VECCALC, offset, length)`: a named buffer in UB.",
         attributes=(
             Attribute("name_hint", "string", "the buffer's name in the emitted text"),
-            Attribute("offset", "integer", "bytes from the start of UB; a multiple of 32; absent until allocated", True),
+            Attribute(
+                "offset", "integer", "bytes from the start of UB; a multiple of 32; absent until allocated", True
+            ),
         ),
         results=(Result("buffer", "memref", "in memory space \"ub\""),),
         verify=_verify_local_tensor,

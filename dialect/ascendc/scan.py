@@ -38,7 +38,8 @@ _ALL = Attribute("repeat", "integer", f"256-byte repeats, at most {MAX_REPEATS}"
 SCAN = (
     Op(
         "block_sum_first",
-        "`BlockReduceSum(dst, src, repeat, mask, 1, 1, 8)`: of every 32-byte block the sum of its first `lanes` elements.",
+        "`BlockReduceSum(dst, src, repeat, mask, 1, 1, 8)`: of every 32-byte block the sum of its first `lanes` "
+        "elements.",
         operands=(DST, SRC),
         attributes=(Attribute("lanes", "integer", "1 to 8"), _ALL),
         verify=_verify_block_sum_first,

@@ -35,7 +35,9 @@ def _verify_sort32(op) -> None:
     elements_of(op, ("i32",), "indices")
     count = same_lengths(op, "scores", "indices")
     if count % 32 or buffer_length(op.dst) != 2 * count:
-        raise VerifyError(f"32 scores a repeat give 64 lanes of pairs, got {count} scores and {buffer_length(op.dst)} lanes")
+        raise VerifyError(
+            f"32 scores a repeat give 64 lanes of pairs, got {count} scores and {buffer_length(op.dst)} lanes"
+        )
     _repeats(count // 32)
 
 
@@ -166,7 +168,8 @@ SORTING = (
     ),
     Op(
         "gather_pattern",
-        "`GatherMask(dst, src, pattern, true, count, {1, 1, 8, 8}, kept)`: one element of 2 or of 4, by a constant pattern.",
+        "`GatherMask(dst, src, pattern, true, count, {1, 1, 8, 8}, kept)`: one element of 2 or of 4, by a constant "
+        "pattern.",
         operands=(DST, SRC),
         attributes=(Attribute("pattern", "integer", "1, 2: even, odd elements; 3 to 6: the first to fourth of four"),),
         description="`dst` may have other elements of the same width: the bits are taken.",

@@ -69,7 +69,9 @@ def _verify_strided(*names: str):
         for position, name in enumerate(names):
             hull, has = _touched(name, position)(op)[-1][1], buffer_bytes(getattr(op, name))
             if hull > has:
-                raise VerifyError(f"{op.repeat} repeats of {op.mask} elements reach byte {hull} of '{name}', which has {has}")
+                raise VerifyError(
+                    f"{op.repeat} repeats of {op.mask} elements reach byte {hull} of '{name}', which has {has}"
+                )
 
     return verify
 

@@ -14,7 +14,9 @@ _EVENT_ID = Attribute("event_id", "integer", "0 to 5, per direction")
 
 def _verify_flag(op) -> None:
     if op.event_id not in EVENT_IDS:
-        raise VerifyError(f"'event_id' must be {EVENT_IDS[0]} to {EVENT_IDS[-1]} (6 and 7 are reserved), got {op.event_id}")
+        raise VerifyError(
+            f"'event_id' must be {EVENT_IDS[0]} to {EVENT_IDS[-1]} (6 and 7 are reserved), got {op.event_id}"
+        )
 
 
 SYNC = (
@@ -51,7 +53,11 @@ SYNC = (
     Op(
         "pipe_barrier",
         "`PipeBarrier<PIPE_pipe>()`.",
-        attributes=(Attribute("pipe", "string", "the pipe that waits for itself; ALL: every pipe", values=("V", "MTE2", "MTE3", "ALL")),),
+        attributes=(
+            Attribute(
+                "pipe", "string", "the pipe that waits for itself; ALL: every pipe", values=("V", "MTE2", "MTE3", "ALL")
+            ),
+        ),
         side_effects=True,
     ),
     Op(

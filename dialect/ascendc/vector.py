@@ -57,7 +57,9 @@ def _compared(op, *sources: str) -> None:
     length = same_lengths(op, *sources)
     source = getattr(op, sources[0])
     if length * element_bytes(ir.MemRefType(source.type).element_type) % REPEAT:
-        raise VerifyError(f"a comparison covers a multiple of {REPEAT} bytes, got {length} elements {element_of(source)}")
+        raise VerifyError(
+            f"a comparison covers a multiple of {REPEAT} bytes, got {length} elements {element_of(source)}"
+        )
     mask_fits(op.dst, source)
 
 
@@ -102,7 +104,8 @@ def binary(name: str, api: str) -> Op:
 
 def with_scalar(name: str, api: str) -> Op:
     return Op(
-        name, f"`{api}(dst, src, scalar, count)`.", operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
+        name, f"`{api}(dst, src, scalar, count)`.",
+        operands=(DST, SRC, Operand("scalar", "any", "element type of `src`")),
         verify=_verify_with_scalar, side_effects=True, pipe="V", in_place=("src",),
     )  # fmt: skip
 
@@ -182,8 +185,8 @@ VECTOR = (
     *(
         Op(
             f"bitwise_{name}",
-            f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of masks "
-            "or integers.",
+            f"`{name.capitalize()}(dst, {', '.join(operand.name for operand in sources)}, count)`, on 16-bit units of "
+            "masks or integers.",
             operands=(DST, *sources),
             verify=elementwise(*(operand.name for operand in sources)),
             side_effects=True,
@@ -204,7 +207,12 @@ VECTOR = (
     Op(
         "select_scalar",
         "`Select(dst, mask, src0, scalar, VSEL_TENSOR_SCALAR_MODE, count)`: a set bit takes `src0`.",
-        operands=(DST, Operand("mask", "memref", "read", role="in"), SRC0, Operand("scalar", "any", "element type of `src0`")),
+        operands=(
+            DST,
+            Operand("mask", "memref", "read", role="in"),
+            SRC0,
+            Operand("scalar", "any", "element type of `src0`"),
+        ),
         verify=_verify_select_scalar,
         side_effects=True,
         pipe="V",

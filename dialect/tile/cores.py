@@ -42,9 +42,9 @@ CORES = (
             Result("rounds", "index", "the largest share of any group: the same number on every core"),
         ),
         description=(
-            "Groups of `parts` neighbouring cores work on the same rows; core c is part c % `parts` of group c / `parts`. "
-            "Shares differ by at most one row; the first groups take the larger ones. A loop with a `sync_all` inside goes "
-            "over `rounds`, so that every core gets there as often as the others."
+            "Groups of `parts` neighbouring cores work on the same rows; core c is part c % `parts` of group c / "
+            "`parts`. Shares differ by at most one row; the first groups take the larger ones. A loop with a "
+            "`sync_all` inside goes over `rounds`, so that every core gets there as often as the others."
         ),
         verify=_verify_block_rows,
     ),

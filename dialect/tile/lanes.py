@@ -22,7 +22,9 @@ def _verify_broadcast(op) -> None:
     if block is None:
         raise VerifyError(f"elements {' or '.join(_BLOCKS)} can be broadcast, got {element}")
     if op.width < 1 or op.width % block:
-        raise VerifyError(f"'width' must be a multiple of {block} elements {element}, which are 32 bytes, got {op.width}")
+        raise VerifyError(
+            f"'width' must be a multiple of {block} elements {element}, which are 32 bytes, got {op.width}"
+        )
     _result(op, count * op.width, f"{count} elements {op.width} times each")
 
 
@@ -65,8 +67,8 @@ LANES = (
         attributes=(Attribute("width", "integer", "a multiple of 32 bytes"),),
         results=(Result("value", "tensor", "R * `width` elements"),),
         description=(
-            "Where it feeds arithmetic of two tiles only, the rows are never written: the instruction reads the same 32 "
-            "bytes again and again."
+            "Where it feeds arithmetic of two tiles only, the rows are never written: the instruction reads the same "
+            "32 bytes again and again."
         ),
         verify=_verify_broadcast,
     ),

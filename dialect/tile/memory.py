@@ -42,7 +42,9 @@ def _rows(op) -> None:
     if element in SHARING:
         raise VerifyError(f"rows of whole bytes can be copied, but two elements {element} share a byte")
     if not 1 <= op.row_length <= min(op.pitch, op.gm_pitch):
-        raise VerifyError(f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}")
+        raise VerifyError(
+            f"'row_length' must be 1 to both pitches, got {op.row_length} for {op.pitch} and {op.gm_pitch}"
+        )
     if op.pitch * _BYTES.get(element, 0) % _BLOCK:
         raise VerifyError(f"'pitch' must fill whole blocks of {_BLOCK} bytes, got {op.pitch} of {element}")
     if length % op.pitch or length // op.pitch > _MAX_ROWS:

@@ -20,7 +20,9 @@ def _verify_cumsum(op) -> None:
     if length % REPEAT:
         raise VerifyError(f"'x' must have a multiple of {REPEAT} elements, got {length}")
     if group < BLOCK or group % BLOCK or length % group:
-        raise VerifyError(f"'group' must be a multiple of {BLOCK} that divides the {length} elements of 'x', got {group}")
+        raise VerifyError(
+            f"'group' must be a multiple of {BLOCK} that divides the {length} elements of 'x', got {group}"
+        )
 
 
 def _verify_quantize(op) -> None:
@@ -42,9 +44,10 @@ SCAN = (
         attributes=(Attribute("group", "integer", "a multiple of 8; divides N"),),
         results=(Result("value", "tensor", "N elements"),),
         description=(
-            "The tree depends on `group` only: within blocks of 8 that of a reduction, over the blocks in log steps. So "
-            "neighbours may be off by a rounding error each, and the sums of what is not negative may fall by one; whole "
-            "numbers up to 2^24 are exact. On 910B about 1100 cycles for 1024 elements and 2900 for 4096 in groups of 1024."
+            "The tree depends on `group` only: within blocks of 8 that of a reduction, over the blocks in log steps. "
+            "So neighbours may be off by a rounding error each, and the sums of what is not negative may fall by one; "
+            "whole numbers up to 2^24 are exact. On 910B about 1100 cycles for 1024 elements and 2900 for 4096 in "
+            "groups of 1024."
         ),
         verify=_verify_cumsum,
     ),
@@ -59,9 +62,9 @@ SCAN = (
         ),
         description=(
             "Ties to even, those of HiFloat8 away from zero. What is too large becomes the largest number, in HiFloat8 "
-            "from 40960 on infinity. NaN becomes 0 in the integers and NaN where there is one; in f4E2M1FN its code and "
-            "that of the element it shares a byte with, are unspecified. f8E8M0FNU is the exponent of the magnitude, what "
-            "is below 2^-126 the least one. f8E4M3FN, f8E5M2 and HiFloat8 are the 950 family's."
+            "from 40960 on infinity. NaN becomes 0 in the integers and NaN where there is one; in f4E2M1FN its code "
+            "and that of the element it shares a byte with, are unspecified. f8E8M0FNU is the exponent of the "
+            "magnitude, what is below 2^-126 the least one. f8E4M3FN, f8E5M2 and HiFloat8 are the 950 family's."
         ),
         verify=_verify_quantize,
     ),

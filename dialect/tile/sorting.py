@@ -19,7 +19,9 @@ _NARROW = ("f16", "bf16", "i16")
 def _elements(op, allowed: tuple[str, ...], *names: str) -> None:
     for name in names:
         if element_name(getattr(op, name)) not in allowed:
-            raise VerifyError(f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}")
+            raise VerifyError(
+                f"'{name}' must have elements {' or '.join(allowed)}, got {element_of(getattr(op, name))}"
+            )
 
 
 def _lanes(op, name: str, lanes: int, why: str) -> None:
@@ -109,12 +111,14 @@ SORTING = (
         "sort",
         "Sorts every `run` neighbouring scores, with their indices, into descending order.",
         operands=(Operand("scores", "tensor", "N x f32"), Operand("indices", "tensor", "N x i32")),
-        attributes=(Attribute("run", "integer", f"pairs of one list, of which N is a multiple: {', '.join(map(str, RUNS))}"),),
+        attributes=(
+            Attribute("run", "integer", f"pairs of one list, of which N is a multiple: {', '.join(map(str, RUNS))}"),
+        ),
         results=(Result("pairs", "tensor", "2N x f32: each score, then the bits of its index"),),
         description=(
-            "Stable: of equal scores the one in the lower position comes first. NaN comes before every number. On 910B half "
-            "a cycle a pair for runs of 32, and as much again for each merge of up to four lists: 2k cycles for a run of "
-            "1024, 10k for one of 4096."
+            "Stable: of equal scores the one in the lower position comes first. NaN comes before every number. On 910B "
+            "half a cycle a pair for runs of 32, and as much again for each merge of up to four lists: 2k cycles for a "
+            "run of 1024, 10k for one of 4096."
         ),
         verify=_verify_sort,
     ),
@@ -141,8 +145,8 @@ SORTING = (
         ),
         results=(Result("value", "tensor", "f32, as many lanes as all lists have"),),
         description=(
-            f"Stable, as `tile.merge`. Lists have a multiple of 4 pairs, at most {MAX_LIST}. They are merged from where they "
-            "are, so a running list costs no copy but that of what is kept."
+            f"Stable, as `tile.merge`. Lists have a multiple of 4 pairs, at most {MAX_LIST}. They are merged from "
+            "where they are, so a running list costs no copy but that of what is kept."
         ),
         verify=_verify_merge_lists,
     ),

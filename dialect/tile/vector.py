@@ -12,7 +12,9 @@ def _verify_reduce(op) -> None:
     if group < 1 or length % group:
         raise VerifyError(f"'group' must divide the {length} elements of 'x', got {group}")
     if length_of(op.value) != length // group:
-        raise VerifyError(f"{length} elements in groups of {group} give {length // group} results, got {length_of(op.value)}")
+        raise VerifyError(
+            f"{length} elements in groups of {group} give {length // group} results, got {length_of(op.value)}"
+        )
     same_element(op.x, "x", op.value, "value")
 
 

@@ -346,7 +346,9 @@ class _Places:
                         return replace(self, mask=one)
             case Node("concatenate", (first, rest)) if _is_shift(mask, first, rest):
                 return self._moved(rest.inputs[0], number(first))
-            case Node("reshape", (Node("concatenate", (first, rest)) as flat,)) if flat.rank == 1 and _is_shift(flat, first, rest):
+            case Node("reshape", (Node("concatenate", (first, rest)) as flat,)) if (
+                flat.rank == 1 and _is_shift(flat, first, rest)
+            ):
                 rows = rest.inputs[0]  # `roll` without an axis: a row's first place gets the last one of the row before
                 if rows.op == "reshape" and rows.inputs[0].shape == mask.shape:
                     return self._moved(rows.inputs[0], None)

@@ -38,4 +38,6 @@ def raise_largest(node: Node) -> Raise | None:
         values, indices = found.logits_sort_masked[:, :k], found.logits_idx[:, :k]
         return [values.astype(x.dtype).reshape(node.shape), indices.astype(np.int32).reshape(node.shape)]
 
-    return Raise((node.sibling(0), node.sibling(1)), (x,), build, f"the {k} largest of a row, as top_k_top_p_sample", True)
+    return Raise(
+        (node.sibling(0), node.sibling(1)), (x,), build, f"the {k} largest of a row, as top_k_top_p_sample", True
+    )

@@ -196,7 +196,9 @@ def _scale(node: Node) -> tuple[Node, Node, Node, str | None] | None:
             inner, reason = _unguarded(spread(largest))
             if inner is spread(largest):
                 return largest, scale, guarded, why
-            return inner, scale, guarded, reason or "it has another scale for rows of zeros than the operator, which has 0"
+            return inner, scale, guarded, (
+                reason or "it has another scale for rows of zeros than the operator, which has 0"
+            )
         case Node("mul"):
             for largest, factor in either(scale, "mul"):
                 if number(factor) is not None and abs(float(number(factor)) * _LARGEST - 1) < 1e-3:
@@ -225,7 +227,10 @@ def _unguarded(node: Node) -> tuple[Node, str | None]:
             return (s, None) if _same_row(a, s) else (node, None)
     for s, least in either(node, "max"):
         if number(least) is not None and number(least) > 0:
-            return s, f"its scales, or what they are made of, are at least {number(least):g}, those of the operator as they are"
+            return s, (
+                f"its scales, or what they are made of, are at least {number(least):g}, "
+                "those of the operator as they are"
+            )
     return node, None
 
 

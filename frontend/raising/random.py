@@ -40,10 +40,14 @@ def raise_random(node: Node) -> Raise | None:
     if drawn is None:
         return None
     if node.dtype != np.float32:
-        raise Refused(f"it draws numbers of {node.dtype}, and kernels those of float32: cast the logits to float32 first")
+        raise Refused(
+            f"it draws numbers of {node.dtype}, and kernels those of float32: cast the logits to float32 first"
+        )
     found = uniform_of(uniform)
     if found is None or not 0 <= found[1] < 1 or (draw == "exponential" and found[1]):
-        raise Refused("its uniform numbers are not those of jax.random.uniform(key, shape, minval=low) with 0 <= low < 1")
+        raise Refused(
+            "its uniform numbers are not those of jax.random.uniform(key, shape, minval=low) with 0 <= low < 1"
+        )
     bits, low = found
     (key,) = bits.inputs
     _check_generator(key)
@@ -62,7 +66,12 @@ def raise_random(node: Node) -> Raise | None:
         )  # fmt: skip
         return [drawn.reshape(node.shape)]
 
-    return Raise((node,), (_unwrapped(key),), build, f"{'Gumbel' if draw == 'gumbel' else 'exponential'} noise, as random_exponential")
+    return Raise(
+        (node,),
+        (_unwrapped(key),),
+        build,
+        f"{'Gumbel' if draw == 'gumbel' else 'exponential'} noise, as random_exponential",
+    )
 
 
 def raise_key(node: Node) -> Raise | None:
@@ -146,7 +155,12 @@ def uniform_of(node: Node) -> tuple[Node, float] | None:
         for product, shift in either(scaled, "add"):
             for mantissa, scale in either(product, "mul"):
                 least, factor = number(low), number(scale)
-                if least is None or factor is None or number(shift) != least or factor != np.float32(1) - np.float32(least):
+                if (
+                    least is None
+                    or factor is None
+                    or number(shift) != least
+                    or factor != np.float32(1) - np.float32(least)
+                ):
                     continue
                 bits = _mantissa_of(mantissa)
                 if bits is not None:
@@ -157,7 +171,9 @@ def uniform_of(node: Node) -> tuple[Node, float] | None:
 def _mantissa_of(node: Node) -> Node | None:
     """The bits of which the upper 23 are the mantissa of a number from 1 to 2, less 1."""
     match node:
-        case Node("sub", (Node("bitcast_convert_type", (Node("or", (Node("shift_right_logical", (bits, nine)), one)),)), less)):
+        case Node(
+            "sub", (Node("bitcast_convert_type", (Node("or", (Node("shift_right_logical", (bits, nine)), one)),)), less)
+        ):
             numbers = (number(nine), number(one), number(less))
             is_drawn = bits.op == "random_bits" and bits.params["bit_width"] == 32
             return bits if is_drawn and numbers == (9, _ONE, 1.0) else None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .kernel import Emitter
 
 STORAGE = {
-    "f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t", "i16": "int16_t", "i8": "int8_t",
+    "f32": "float", "i32": "int32_t", "bf16": "bfloat16_t", "f16": "half", "ui8": "uint8_t", "i16": "int16_t",
+    "i8": "int8_t",
     # The narrow formats as the bytes that hold them.
     "f8E4M3FN": "uint8_t", "f8E5M2": "uint8_t", "f8E8M0FNU": "uint8_t", "i4": "uint8_t", "f4E2M1FN": "uint8_t",
 }  # fmt: skip
@@ -240,7 +241,9 @@ def comparison(out: Emitter, op: ir.Operation) -> None:
     api = "Compare" if op.name == "ascendc.compare" else out.api("CompareScalar")
     dst, a, b = op.operands
     mode = op.attributes["mode"].value
-    out.put(f"{api}({out.text(dst)}, {out.text(a)}, {scalar_of(out, b)}, CMPMODE::{mode}, {out.length(op.operands[1])});")
+    out.put(
+        f"{api}({out.text(dst)}, {out.text(a)}, {scalar_of(out, b)}, CMPMODE::{mode}, {out.length(op.operands[1])});"
+    )
 
 
 @prints("bitwise_and", "bitwise_or", "bitwise_not")

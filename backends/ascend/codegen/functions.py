@@ -111,7 +111,9 @@ class Functions:
         if symbol not in self.names:
             self.names[symbol] = symbol.rpartition(".")[2]
             out.aside(lambda: self.function(symbol, op))
-        arguments = [out.text(operand) for operand, is_member in zip(op.operands, function.are_members) if not is_member]
+        arguments = [
+            out.text(operand) for operand, is_member in zip(op.operands, function.are_members) if not is_member
+        ]
         names = [name.value for name in function.op.attributes[RESULTS]]
         if len(op.results) == 1:
             value = f"{self.names[symbol]}({', '.join(arguments)})"
@@ -210,7 +212,9 @@ def class_of(
 
 def _grouped(members: list[str]) -> list[str]:
     """Members by kind: global memory, buffers, numbers."""
-    memory, buffers = ([text for text in members if text.startswith(kind)] for kind in ("GlobalTensor<", "LocalTensor<"))
+    memory, buffers = (
+        [text for text in members if text.startswith(kind)] for kind in ("GlobalTensor<", "LocalTensor<")
+    )
     numbers = [text for text in members if not text.startswith(("GlobalTensor<", "LocalTensor<"))]
     return [*memory, *([UNIFIED_BUFFER] if buffers else []), *buffers, *numbers]
 

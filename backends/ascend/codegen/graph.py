@@ -32,7 +32,9 @@ class RowsInCpp:
     rows: int
 
 
-def emit(plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call], any_rows: RowsInCpp | None = None) -> str:
+def emit(
+    plan: Plan, arguments: Sequence[TensorType], calls: Mapping[str, Call], any_rows: RowsInCpp | None = None
+) -> str:
     """The program of a graph; `calls` are its kernels by name."""
     program = _Program(plan, list(arguments), calls, any_rows)
     headers = [f'#include "aclnn_{step.kernel}.h"' for step in plan.steps if isinstance(step, Launch)]
@@ -65,7 +67,8 @@ class _Program:
         for number, step in enumerate(plan.steps, start=1):
             getattr(self, f"_{type(step).__name__.lower()}")(number, step)
         self.comparisons = [
-            f"    same &= harness::CompareWith(directory, {self._described(f'output{i}', self.types[value])}, value{value});"
+            f"    same &= harness::CompareWith(directory, {self._described(f'output{i}', self.types[value])}, "
+            f"value{value});"
             for i, value in enumerate(plan.outputs)
         ]
 
@@ -119,7 +122,9 @@ class _Program:
 
     def _cast(self, name: str, type_: TensorType) -> str:
         wide = TensorType(type_.shape, "int64")
-        cast = self._declared(f"harness::Tensor {{}} = harness::Make({self._described('sizes', wide, 0, escaped=True)})")
+        cast = self._declared(
+            f"harness::Tensor {{}} = harness::Make({self._described('sizes', wide, 0, escaped=True)})"
+        )
         self.headers.append("aclnn_cast.h")
         self._two_phases("aclnnCast", [f"{name}.get()", "ACL_INT64", f"{cast}.get()"])
         return cast

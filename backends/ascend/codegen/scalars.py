@@ -114,7 +114,9 @@ def expression(op: ir.Operation, operands: list[Expr]) -> Expr:
         return _infix(symbol, strength, operands, reads)
     if name == "arith.shli":
         value, amount = operands
-        return Expr(f"static_cast<int32_t>(static_cast<uint32_t>({value.text}) << {amount.inside(_SHIFT)})", _ATOM, reads)
+        return Expr(
+            f"static_cast<int32_t>(static_cast<uint32_t>({value.text}) << {amount.inside(_SHIFT)})", _ATOM, reads
+        )
     if name == "arith.cmpi":
         predicate = arith.CmpIPredicate(op.attributes["predicate"].value).name
         if predicate in _CMPI:

@@ -71,8 +71,8 @@ class Shape:
         if self.parts == 1:
             return "Rows are dealt out evenly; each of the first `extraRows` cores takes one more."
         return (
-            f"{self.parts} neighbouring cores make a group and work on the same rows. Rows are dealt out evenly; each of the "
-            "first `extraRows` groups takes one more."
+            f"{self.parts} neighbouring cores make a group and work on the same rows. Rows are dealt out evenly; each "
+            "of the first `extraRows` groups takes one more."
         )
 
     def header(self, kernel: str) -> str:

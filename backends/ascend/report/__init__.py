@@ -15,5 +15,5 @@ from jascend.backends.ascend.report.profile import KernelProfile, Line, profile_
 from jascend.backends.ascend.report.report import Report, profile_launch, profile_run
 from jascend.backends.ascend.report.roofline import Roofline, operator_cycles, roofline
 
-__all__ = ["KernelProfile", "LibraryEstimate", "Line", "Report", "Roofline", "estimate", "needed_bytes", "operator_cycles",
-           "profile_kernel", "profile_launch", "profile_run", "roofline"]  # fmt: skip
+__all__ = ["KernelProfile", "LibraryEstimate", "Line", "Report", "Roofline", "estimate", "needed_bytes",
+           "operator_cycles", "profile_kernel", "profile_launch", "profile_run", "roofline"]  # fmt: skip

@@ -34,7 +34,9 @@ def needed_bytes(module_text: str, kernel: str, arrays: Sequence[np.ndarray | No
     needed: list[int | None] = [None] * len(arrays)
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(module_text)
-        function = next(op.operation for op in module.body.operations if op.operation.attributes["sym_name"].value == kernel)
+        function = next(
+            op.operation for op in module.body.operations if op.operation.attributes["sym_name"].value == kernel
+        )
         for view in function.regions[0].blocks[0].operations:
             names = _SAMPLERS.get(view.operation.name)
             if names is None or view.q is None:
@@ -68,7 +70,11 @@ def _value(value: ir.Value | None, arrays: Sequence[np.ndarray | None]) -> np.nd
     if isinstance(value.owner, ir.Block):
         return arrays[ir.BlockArgument(value).arg_number]
     op = value.owner
-    while op.name == "linalg.generic" and len(op.regions[0].blocks[0].operations) == 1 and isinstance(op.operands[0], ir.OpResult):
+    while (
+        op.name == "linalg.generic"
+        and len(op.regions[0].blocks[0].operations) == 1
+        and isinstance(op.operands[0], ir.OpResult)
+    ):
         op = op.operands[0].owner  # a scalar for all rows
     if op.name != "arith.constant" or not op.attributes["value"].is_splat:
         return None
@@ -80,7 +86,10 @@ def _survivors(op: ir.OpView, shape: tuple[int, int], parameters: list, absent: 
     rows, vocabulary = shape
     if any(value is None and not is_absent for value, is_absent in zip(parameters, absent)):
         return np.ones(rows)
-    k, p, m = (None if value is None else np.broadcast_to(np.asarray(value, np.float32).reshape(-1), (rows,)) for value in parameters)
+    k, p, m = (
+        None if value is None else np.broadcast_to(np.asarray(value, np.float32).reshape(-1), (rows,))
+        for value in parameters
+    )
     if op.operation.name == "ascend.filter_sample":
         most, cuts = vocabulary - 1, np.zeros(rows, bool) if p is None else p <= 1
     else:

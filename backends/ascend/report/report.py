@@ -72,12 +72,16 @@ class Report:
     @property
     def gm_read_bytes(self) -> int:
         """Bytes read from global memory, each as often as it is read, L2 hit or not; by library calls, once."""
-        return sum(kernel.gm_read_bytes for kernel in self.kernels) + sum(call.read_bytes for call in self.library_calls)
+        return sum(kernel.gm_read_bytes for kernel in self.kernels) + sum(
+            call.read_bytes for call in self.library_calls
+        )
 
     @property
     def gm_write_bytes(self) -> int:
         """Bytes written to global memory."""
-        return sum(kernel.gm_write_bytes for kernel in self.kernels) + sum(call.write_bytes for call in self.library_calls)
+        return sum(kernel.gm_write_bytes for kernel in self.kernels) + sum(
+            call.write_bytes for call in self.library_calls
+        )
 
     @property
     def roofline_microseconds(self) -> float:
@@ -140,8 +144,9 @@ class Report:
         shares = ", ".join(f"{pipe} {share:.0%}" for pipe, share in self.pipes.items())
         shares += f"; library calls {self.library_microseconds:.1f} us, an estimate" if self.library_calls else ""
         return (
-            f"{self.name} on {self.target} (model): {self.microseconds:.1f} us, {self.roofline_ratio:.1f} x the roofline of "
-            f"{self.roofline_microseconds:.1f} us; {self.gm_read_bytes} B read, {self.gm_write_bytes} B written; {shares}"
+            f"{self.name} on {self.target} (model): {self.microseconds:.1f} us, {self.roofline_ratio:.1f} x the "
+            f"roofline of {self.roofline_microseconds:.1f} us; {self.gm_read_bytes} B read, "
+            f"{self.gm_write_bytes} B written; {shares}"
         )
 
 

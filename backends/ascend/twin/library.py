@@ -257,8 +257,8 @@ class Library:
         """
         function, values, direct = self._entry(entry, len(arrays), tiling_key)
         if direct and (tiling is not None or tiling_key or workspace_bytes):
-            raise ValueError(f"{entry} is launched directly: it has no tiling and no workspace of the framework's; what "
-                             "it takes for them is among its arguments")
+            raise ValueError(f"{entry} is launched directly: it has no tiling and no workspace of the framework's; "
+                             "what it takes for them is among its arguments")
         described = Described(arrays, values)
         if blocks < 1 or blocks > 4096:
             raise ValueError(f"blocks is {blocks}; 1 to 4096 are possible")
@@ -290,7 +290,9 @@ class Library:
         """The finding with the line of Python that its instruction comes from."""
         if not finding.kernel_line:
             return finding
-        return replace(finding, python=toolchain.python_line(finding.kernel_file, finding.caller_line or finding.kernel_line))
+        return replace(
+            finding, python=toolchain.python_line(finding.kernel_file, finding.caller_line or finding.kernel_line)
+        )
 
     def _object(self, entry: str, key: int) -> ctypes.CDLL:
         struct = self._structs.struct(entry, key)

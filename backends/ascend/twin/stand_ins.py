@@ -27,7 +27,9 @@ _LAUNCH = re.compile(r"\b\w+\s*(?:<[^<>;{}]*>)?\s*<<<([^;{}]*?)>>>\s*\(")
 _ASIDE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
                     re.DOTALL | re.MULTILINE)
 # A macro in front of a function's name may be one of these.
-_DEVICE = re.compile(r"__(aicore|global|vector|cube|mix|sim[dt]_\w+)__|\bconstexpr\b|^[^(]*\b[A-Z][A-Z0-9_]{3,}\b(?!\s*[:(<,>])")
+_DEVICE = re.compile(
+    r"__(aicore|global|vector|cube|mix|sim[dt]_\w+)__|\bconstexpr\b|^[^(]*\b[A-Z][A-Z0-9_]{3,}\b(?!\s*[:(<,>])"
+)
 _HOST_API = re.compile(r"acl(nn\w*)?/\w+\.h")
 
 
@@ -63,7 +65,9 @@ def _host_functions(code: str) -> Iterable[tuple[int, int]]:
         header = code[start : found.start()]
         if found[0] == "{" and not re.search(r"\bnamespace\b[^()]*$|\bextern\s*$", header):
             at = _closing(code, at)
-            is_function = re.search(r"\)[^()=]*$", header) and not re.search(r"\b(class|struct|union|enum)\b[^()]*$", header)
+            is_function = re.search(r"\)[^()=]*$", header) and not re.search(
+                r"\b(class|struct|union|enum)\b[^()]*$", header
+            )
             if is_function and not _DEVICE.search(header):
                 yield start, at
         start = at

@@ -194,7 +194,9 @@ def runtime_object() -> Path:
     """The runtime as a shared object."""
     source = _kept('#include "twin/runtime/runtime.h"\n', ".cpp")
     options = ["-pthread", "-D__NPU_ARCH__=2201", f"-DTWIN_ABI={abi_name()}", f"-I{INCLUDE}"]
-    return compile_shared(_runtime_key(), "runtime", [*flags(RUNTIME_OPTIMIZATION), *options, str(source)], "the twin's runtime")
+    return compile_shared(
+        _runtime_key(), "runtime", [*flags(RUNTIME_OPTIMIZATION), *options, str(source)], "the twin's runtime"
+    )
 
 
 _API_FIRST = re.compile(rb'(?:\s|//[^\n]*\n|/\*.*?\*/)*#[ \t]*include[ \t]*["<]kernel_operator\.h[">]', re.DOTALL)
@@ -254,7 +256,9 @@ def kernel_object(source: Path, include_dirs: tuple[Path, ...], includes: tuple[
     options = [*flags(OPTIMIZATION), f"-D__NPU_ARCH__={arch}", f"-DTWIN_ABI={abi}"]
     options += [f"-D{name}" if value is None or value == "" else f"-D{name}={value}" for name, value in defines.items()]
     files = kernel_files(source, include_dirs, includes)
-    digest = hashlib.sha256("\0".join([abi, *options, *LINK, *map(str, includes), str(source), after, *follow]).encode())
+    digest = hashlib.sha256(
+        "\0".join([abi, *options, *LINK, *map(str, includes), str(source), after, *follow]).encode()
+    )
     for path in files:
         digest.update(b"\0" + str(path).encode() + b"\0" + path.read_bytes())
     known = (INCLUDE, *include_dirs, *(path.parent for path in files))

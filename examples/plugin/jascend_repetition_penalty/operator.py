@@ -67,7 +67,9 @@ _repetition_penalty_p = primitive("repetition_penalty", _fallback)
 # -- its kernel -----------------------------------------------------------------------------------------------------
 
 
-@lowering("ascend.repetition_penalty", summary="Divides or multiplies the logits of seen tokens by the penalty of the row.")
+@lowering(
+    "ascend.repetition_penalty", summary="Divides or multiplies the logits of seen tokens by the penalty of the row."
+)
 def lower(op, site):
     """Row by row, each in chunks."""
     b, t, producers = site.b, Ops(site.b), site.producers
