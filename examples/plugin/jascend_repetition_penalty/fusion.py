@@ -1,5 +1,4 @@
-"""`fold-repetition-penalty`: a penalty that only feeds another operator is elementwise work,
-computed where that one loads.
+"""`fold-repetition-penalty`: a penalty that only feeds another operator is elementwise work, computed where that one loads.
 
 Before:
 
