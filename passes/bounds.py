@@ -105,7 +105,10 @@ def is_refuted(condition: ir.Value, facts: Facts) -> bool:
     """Whether facts rule out that a condition, or one of those that it is the conjunction of, holds."""
     parts = conjuncts(condition)
     false = [value for fact in facts.conditions for value in falsehoods(fact)]
-    return any(part in false for part in parts) or any(_is_less_refuted(part, facts) for part in parts)
+    return any(
+        part in false or any(_holds(value, facts) for value in falsehoods(part)) or _is_less_refuted(part, facts)
+        for part in parts
+    )
 
 
 def _is_less_refuted(condition: ir.Value, facts: Facts) -> bool:
@@ -191,6 +194,8 @@ def _of_argument(value: ir.Value, block: ir.Block, facts: Facts, upper: bool) ->
         if loop.name == "scf.for":
             first = 0 if value.arg_number == 0 else 2 + value.arg_number
         return _bound(loop.operands[first], facts, upper)
+    if loop in facts.first and loop.name == "scf.while":
+        return _bound(_last(loop.regions[0].blocks[0]).operands[1 + value.arg_number], facts, upper)
     if loop.name == "scf.for" and value.arg_number == 0:
         bound = _bound(loop.operands[int(upper)], NOTHING, upper)
         return bound if bound is None or not upper else bound - 1

@@ -1,8 +1,8 @@
 """Which instructions cannot have run where a branch of a kernel is taken, as its conditions show; used by `pipe_order`.
 
 - *Not in the first iteration.* A loop that fills one half of a buffer while it reads the other pads the half where a
-  tail comes, which in the first iteration may be known to be none. Where that branch is taken the loop has turned, and
-  nothing outside of it has run since.
+  tail comes, which in the first iteration may be known to be none; a `while` loop tries something else in its second
+  round. Where that branch is taken the loop has turned, and nothing outside of it has run since.
 - *One or the other.* Two branches, one behind the other, may stand under conditions of which one rules the other out.
   Where the later one is taken, nothing in the earlier one has run since what decides between them was computed.
 - *The loop goes on.* A branch that yields a constant which a `while` loop's condition refutes ends the loop: no
@@ -23,7 +23,9 @@ from jascend.dialect.ascendc import constant_index
 from .bounds import NOTHING, conjuncts, facts_at, falsehoods, is_refuted
 
 _NE = int(arith.CmpIPredicate.ne)
-_SCALAR_OPS = ("arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.select")
+_SCALAR_OPS = (
+    "arith.addi", "arith.subi", "arith.minsi", "arith.maxsi", "arith.cmpi", "arith.andi", "arith.xori", "arith.select",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class Sources:
 def loops_that_turned(branch: Branch) -> Iterator[ir.Operation]:
     """The loops around a branch whose first iteration does not take it."""
     blocks = [branch.sources.blocks[value] for value in branch.computed_from & branch.sources.blocks.keys()]
-    loops = {block.owner.operation for block in blocks if block.owner.operation.name == "scf.for"}
+    loops = {block.owner.operation for block in blocks if block.owner.operation.name in ("scf.for", "scf.while")}
     facts = facts_at(branch.op) if loops else NOTHING
     return (loop for loop in loops if is_refuted(branch.condition, facts.at_first(loop)))
 

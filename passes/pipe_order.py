@@ -285,7 +285,8 @@ class Program:
                 break
 
     def _find_excluded(self) -> None:
-        """Finds what cannot have run where a branch is taken. What takes turns is left alone: its bits move."""
+        """Finds what cannot have run where a branch is taken. The bits of what takes turns move, with the loop that it
+        takes turns in: they are told as well where that loop has not run either, and left alone elsewhere."""
         n = self.count
         sources = Sources()
         branches = [
@@ -304,7 +305,12 @@ class Program:
         for loop in self.turning_loops:
             turning |= loop.turning | loop.leading
         for later, earlier, op in excluding_pairs(branches):
-            bits = (1 << earlier.high) - (1 << earlier.low) & ~turning
+            ran = (1 << earlier.high) - (1 << earlier.low)
+            bits = ran & ~turning
+            for loop in self.turning_loops:
+                if earlier.low <= loop.low and loop.high <= earlier.high:
+                    moving = ran & (loop.turning | loop.leading)
+                    bits |= moving | moving << n | moving << 2 * n
             since = self.controls.get(op) or self._point(op.operation)
             self._exclude(self.controls[later.op], bits, since)
             self.excluding.add(since)
@@ -426,7 +432,7 @@ class Program:
         state |= self.before.get(control.blocks[0].items[0], 0)
         for pair in control.primed:
             bits = self.since(self.missing(pair, pair.first_set), pair.first_set.low, control.low)
-            self.primed[pair] = self.entered(control, bits) | self.primed.get(pair, 0)
+            self.primed[pair] = self.entered(control, bits)
         if control.turn is not None:
             self.before[control.turn] = self.before.get(control.turn, 0)
         while True:  # the head's state only grows, so this ends

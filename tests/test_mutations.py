@@ -44,6 +44,11 @@ UNSEEN = [
      "the first element of the last block fills it up, and in a list of more than a tile by then all are equal"),
     (r"filter_long", r"overlap: (unseenLocal where upperSumsLocal|mostLocal where sumsBeforeLocal|"
      r"blockSumsLocal where beforeTooLocal)", "a sample says where a search begins, not where it ends"),
+    (r"filter_long_on_950", r"overlap: (countsLocal where reachesLocal|(sampleSums|least)Local where foundLocal|"
+     r"sampleWeightsLocal where sampleSquaresLocal|spreadLocal where (unseen|spreadToo)Local|"
+     r"spreadTooLocal where spreadLocal)", "these are of the sample too; on 910B a barrier is missing then"),
+    (r"filter_long|filter_sample_long", r"address: equalCountsLocal",
+     "a reduction may write to any element, and nothing is behind these"),
     (r"filter_long", r"overlap: partialSumsLocal3 where onesLocal5", "the ones are written anew before each use"),
     (r"filter_of_sorted.*_on_950", r"overlap: isBehindLocal\d? where isBeforeLocal",
      "what is in front of a stretch of the result is at none of its places"),

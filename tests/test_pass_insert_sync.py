@@ -66,7 +66,7 @@ class Writer:
         head = [
             f"func.func @k(%x: {MEMORY}, %y: {MEMORY}, %n: index, %p: i1, %s: f32) attributes {{ascend.kernel}} {{",
             "%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index", "%c2 = arith.constant 2 : index",
-            "%c64 = arith.constant 64 : index",
+            "%c64 = arith.constant 64 : index", "%true = arith.constant true",
             *(f'%b{i} = "ascendc.local_tensor"() {{name_hint = "b{i}", offset = {start} : i64}} : () -> {FLAT}'
               for i, start in enumerate(starts)),
             '%d = "ascendc.local_tensor"() {name_hint = "d", offset = 768 : i64} : () -> memref<128xf32, "ub">',
@@ -107,9 +107,9 @@ class Writer:
             self.lines += [
                 f"%f{n} = arith.cmpf olt, %s, %s : f32",
                 f"%k{n} = arith.select %f{n}, %c0, %c1 : index",
-                f"%g{n} = arith.cmpi sgt, %k{n}, %c0 : index",
+                f"%g{n} = arith.cmpi sgt, %k{n}, %c0 : index", f"%h{n} = arith.xori %f{n}, %true : i1",
             ]
-            self.conditions.append((f"%f{n}", f"%g{n}"))
+            self.conditions.append((f"%f{n}", self.random.choice((f"%g{n}", f"%h{n}"))))
         return self.random.choice(self.random.choice(self.conditions))
 
     def loop(self, depth: int, buffers: list[str]) -> None:
@@ -155,7 +155,7 @@ class Writer:
             f"scf.condition(%both{n}) %go{n}, %i{n} : index, index", "} do {", f"^bb0(%go{n}: index, %i{n}: index):",
         ]  # fmt: skip
         known = len(self.conditions)
-        self.block(depth + 1, buffers)
+        self.block(depth + 1, buffers, f"%i{n}")
         goes_on = self.branches_that_end(depth + 1, buffers)
         if self.random.random() < 0.5:
             self.block(depth + 1, buffers)
@@ -280,6 +280,9 @@ class Run:
     def arith_andi(self, op) -> None:
         self.values[op.results[0]] = all(self.values[value] for value in op.operands)
 
+    def arith_xori(self, op) -> None:
+        self.values[op.results[0]] = self.values[op.operands[0]] != self.values[op.operands[1]]
+
     def arith_muli(self, op) -> None:
         self.values[op.results[0]] = self.values[op.operands[0]] * self.values[op.operands[1]]
 
@@ -358,6 +361,12 @@ def test_flags_that_do_double_duty(ids, monkeypatch):
 
 def test_branches_that_exclude_each_other():
     check_kernels(range(30, 70), branches=0.3)
+
+
+def test_what_a_flag_stands_for_where_a_loop_around_comes_back_to_one_that_runs_once():
+    """It is what is known before that loop, and nothing that the loop has added when it ran before."""
+    check_kernels((2018, 3195), branches=0.3)
+    check_kernels((102949, 103001), branches=0.15)
 
 
 def test_what_a_flag_carries_is_looked_at_again():

@@ -193,7 +193,7 @@ class ThresholdSearch:
     def _weigh(
         self, source: RowChunks, reference: ir.Value, predicate: str, bound: ir.Value, which: int, about: str
     ) -> None:
-        t, b = self.t, self.b
+        t = self.t
         measure = self._weights(reference)
 
         def body(chunk: Chunk):
@@ -363,7 +363,7 @@ class ThresholdSearch:
             return b.cmpi("sgt", tries, t.zero)
 
         def attempt(tries, number, before, above, low, *_):
-            is_first = b.cmpi("eq", tries, b.index(2), "is_first")
+            is_first = b.cmpi("sgt", tries, t.one, "is_first")
 
             def everything():
                 lowest = self._lowest(floor)
@@ -371,8 +371,8 @@ class ThresholdSearch:
                 return [number, before, b.f32(0.0), lowest]
 
             number, before, above, low = b.if_(
-                is_first, ["number", "before", "above", "low"], lambda: [number, before, above, low], everything,
-                types=[b.index_type, b.index_type, b.f32_type, b.f32_type],
+                t.opposite(is_first), ["number", "before", "above", "low"], everything,
+                lambda: [number, before, above, low], types=[b.index_type, b.index_type, b.f32_type, b.f32_type],
             )  # fmt: skip
             high = b.select(is_first, stretch.high, b.f32(float("inf")), "high")
             smallest, beyond, equal, each = in_list(number, above, (low, high), t.both(single, is_first))

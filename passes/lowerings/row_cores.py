@@ -173,6 +173,7 @@ class Group(Alone):
     def all_lists(self, which: int, number: ir.Value, facts: ir.Value, fact: int, skip: ir.Value) -> Listed:
         t, b = self.t, self.b
         own, lanes = self.places[which], min(LIST_TILE, self.length)
+        needed = t.opposite(skip, "needed")
 
         def append(part, total):
             here = t.index_of(self._fact(facts, part, fact), "here")
@@ -183,12 +184,16 @@ class Group(Alone):
                 t.store(piece, self.memory, t.plus(own, t.plus(total, place)), count)
                 return []
 
-            copied = b.select(skip, t.zero, here, "copied")
+            def copy_list():
+                left = lambda place: t.smaller(t.minus(here, place), b.index(lanes), "count")
+                b.for_(t.zero, here, b.index(lanes), [], lambda at: copy(at, left(at)), induction="place")
+                return []
+
             if self.length <= lanes:
-                b.if_(b.cmpi("sgt", copied, t.zero, "any"), [], lambda: copy(t.zero, copied))
+                some = t.both(needed, b.cmpi("sgt", here, t.zero, "any"), "any")
+                b.if_(some, [], lambda: copy(t.zero, here))
             else:
-                left = lambda place: t.smaller(t.minus(copied, place), b.index(lanes), "count")
-                b.for_(t.zero, copied, b.index(lanes), [], lambda at: copy(at, left(at)), induction="place")
+                b.if_(needed, [], copy_list)
             return [t.plus(total, here, "number")]
 
         about = Stage("JoinLists", "The lists of all parts, one behind the other.")

@@ -342,3 +342,97 @@ func.func @branch_that_ends_the_inner_loop(%s: f32, %condition: i1, %n: index) a
   }
   return
 }
+
+// -----
+
+// A loop in the first branch takes turns in two halves: it has not run either where the second branch is taken.
+// CHECK-LABEL: func.func @one_or_the_other_by_halves(
+// CHECK-NOT:     MTE2_V
+// CHECK:         "ascendc.duplicate"
+func.func @one_or_the_other_by_halves(%gm: memref<?xf32, "gm">, %s: f32, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %true = arith.constant true
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  %one = arith.cmpf oeq, %s, %s : f32
+  %other = arith.xori %one, %true : i1
+  scf.if %other {
+    %last = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> (index) {
+      %next = arith.subi %c1, %slot : index
+      %at = arith.muli %slot, %c64 : index
+      %half = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+      "ascendc.copy_in"(%half, %gm, %c0, %c64) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+      scf.yield %next : index
+    }
+  }
+  scf.if %one {
+    "ascendc.duplicate"(%a, %s) : (memref<128xf32, "ub">, f32) -> ()
+  }
+  return
+}
+
+// -----
+
+// The loop is around the branches: the iteration before may have taken the first one.
+// CHECK-LABEL: func.func @halves_then_the_other(
+// CHECK:         MTE2_V
+func.func @halves_then_the_other(%gm: memref<?xf32, "gm">, %s: f32, %n: index) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %true = arith.constant true
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<128xf32, "ub">
+  scf.for %row = %c0 to %n step %c1 {
+    %one = arith.cmpf oeq, %s, %s : f32
+    %other = arith.xori %one, %true : i1
+    scf.if %other {
+      %last = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> (index) {
+        %next = arith.subi %c1, %slot : index
+        %at = arith.muli %slot, %c64 : index
+        %half = "ascendc.view"(%a, %at) : (memref<128xf32, "ub">, index) -> memref<64xf32, "ub">
+        "ascendc.copy_in"(%half, %gm, %c0, %c64) : (memref<64xf32, "ub">, memref<?xf32, "gm">, index, index) -> ()
+        scf.yield %next : index
+      }
+    }
+    scf.if %one {
+      "ascendc.duplicate"(%a, %s) : (memref<128xf32, "ub">, f32) -> ()
+    }
+  }
+  return
+}
+
+// -----
+
+// The first round of a `while` loop does not take the branch, and the scalar unit has waited by the second one.
+// CHECK-LABEL: func.func @not_in_the_first_round(
+// CHECK:         "ascendc.duplicate"
+// CHECK-NEXT:    scf.while
+// CHECK-NOT:     "ascendc.pipe_barrier"
+// CHECK:           "ascendc.get_value"
+// CHECK:         return
+func.func @not_in_the_first_round(%s: f32) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %true = arith.constant true
+  %a = "ascendc.local_tensor"() {name_hint = "a", offset = 0 : i64} : () -> memref<64xf32, "ub">
+  %b = "ascendc.local_tensor"() {name_hint = "b", offset = 256 : i64} : () -> memref<64xf32, "ub">
+  "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+  %end = scf.while (%tries = %c2) : (index) -> index {
+    %again = arith.cmpi sgt, %tries, %c0 : index
+    scf.condition(%again) %tries : index
+  } do {
+  ^bb0(%tries: index):
+    %first = arith.cmpi sgt, %tries, %c1 : index
+    %later = arith.xori %first, %true : i1
+    scf.if %later {
+      "ascendc.duplicate"(%a, %s) : (memref<64xf32, "ub">, f32) -> ()
+    }
+    "ascendc.duplicate"(%b, %s) : (memref<64xf32, "ub">, f32) -> ()
+    %v = "ascendc.get_value"(%b, %c0) : (memref<64xf32, "ub">, index) -> f32
+    %less = arith.subi %tries, %c1 : index
+    scf.yield %less : index
+  }
+  return
+}
