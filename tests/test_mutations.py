@@ -36,20 +36,22 @@ UNSEEN = [
     (r"sampler_long|filter_long|filter_sample_long", r"count: .*allFactsLocal", "of each core's eight facts the first is taken"),
     (r"filter_long_by_k", r"overlap: factsLocal where partialSumsLocal",
      "of what the parts of a row say only the NaNs matter where there is no top-p"),
-    (r"filter_long_by_k", r"(count: .*, listsOfRowGm\[list\]|overlap: onesLocal where (aboveBound|opposite)Local)",
+    (r"filter_long_by_k", r"count: .*, listsOfRowGm\[list\]",
      "how many are above the k-th only says whether it is the k-th for all NaNs"),
     (r"filter_long|filter_sample_long", r"length: .*listed(Raw)?Local.*, listsOfRowGm\[list\]",
      "the second chunk of a long list overwrites what is too much"),
     (r"filter_long|filter_sample_long", r"count: .*CopyIn\(listedRawLocal, listsOfRowGm\[list\]",
      "the first element of the last block fills it up, and in a list of more than a tile by then all are equal"),
-    (r"filter_long", r"overlap: (unseenLocal where upperSumsLocal|mostLocal where sumsBeforeLocal|"
+    (r"filter_(sample_)?long", r"overlap: (unseenLocal where upperSumsLocal|mostLocal where sumsBeforeLocal|"
      r"blockSumsLocal where beforeTooLocal)", "a sample says where a search begins, not where it ends"),
     (r"filter_long_on_950", r"overlap: (countsLocal where reachesLocal|(sampleSums|least)Local where foundLocal|"
      r"sampleWeightsLocal where sampleSquaresLocal|spreadLocal where (unseen|spreadToo)Local|"
      r"spreadTooLocal where spreadLocal)", "these are of the sample too; on 910B a barrier is missing then"),
+    (r"filter_sample_long", r"overlap: isAtMostLocal where foldedLocal|count: .*CopyInPadded\((q|listedRaw)Local2?, |"
+     r"length: .*CopyInPadded\(listedRawLocal3, listsOfRowGm\[list2\]",
+     "of a row one drawn index is seen; filter_long, which searches alike, shows its thresholds"),
     (r"filter_long|filter_sample_long", r"address: equalCountsLocal",
      "a reduction may write to any element, and nothing is behind these"),
-    (r"filter_long", r"overlap: partialSumsLocal3 where onesLocal5", "the ones are written anew before each use"),
     (r"filter_of_sorted.*_on_950", r"overlap: isBehindLocal\d? where isBeforeLocal",
      "what is in front of a stretch of the result is at none of its places"),
     (r"filter_of_sorted_on_950", r"overlap: spread(Too)?Local\d? where (runningSums|spread)",
