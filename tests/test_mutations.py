@@ -50,6 +50,8 @@ UNSEEN = [
     (r"filter_sample_long", r"overlap: isAtMostLocal where foldedLocal|count: .*CopyInPadded\((q|listedRaw)Local2?, |"
      r"length: .*CopyInPadded\(listedRawLocal3, listsOfRowGm\[list2\]",
      "of a row one drawn index is seen; filter_long, which searches alike, shows its thresholds"),
+    (r"filter_sample_long_by_key", r"overlap: isElementLocal where word0Local2",
+     "where they are read, which scores are numbers lies there: all, and lanes behind the survivors weigh nothing"),
     (r"filter_long|filter_sample_long", r"address: equalCountsLocal",
      "a reduction may write to any element, and nothing is behind these"),
     (r"filter_of_sorted.*_on_950", r"overlap: isBehindLocal\d? where isBeforeLocal",
