@@ -434,7 +434,7 @@ class Program:
             bits = self.since(self.missing(pair, pair.first_set), pair.first_set.low, control.low)
             self.primed[pair] = self.entered(control, bits)
         if control.turn is not None:
-            self.before[control.turn] = self.before.get(control.turn, 0)
+            self.before.setdefault(control.turn, 0)
         while True:  # the head's state only grows, so this ends
             left = self.walk(control.blocks[0], state) if len(control.blocks) > 1 else state
             again = self.turned(control, self.walk(control.blocks[-1], left))

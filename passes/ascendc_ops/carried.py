@@ -282,7 +282,7 @@ def _is_made_in(op: ir.Operation, value: ir.Value) -> bool:
     if op.name != "scf.if" or len(list(value.uses)) > 1:
         return False
     number = list(op.results).index(value)
-    ends = (region.blocks[0].operations[len(region.blocks[0].operations) - 1] for region in op.regions)
+    ends = (region.blocks[0].operations[-1] for region in op.regions)
     made = [end.operands[number].owner for end in ends]
     return all(not isinstance(owner, ir.Block) and op in _ancestors(owner.operation) for owner in made)
 

@@ -255,7 +255,7 @@ class Filter:
     def own_part(self, turn: ir.Value) -> RowChunks:
         """This core's part of the row at hand."""
         b, plan = self.b, self.plan
-        start = b.op(arith.muli, self.part, b.index(plan.part), name="part_start")
+        start = self.t.times(self.part, plan.part, "part_start")
         end = b.op(arith.minsi, b.op(arith.addi, start, b.index(plan.part)), self.length, name="part_end")
         self.searcher.cores.start, self.searcher.cores.turn = start, turn
         return self.chunks(start, end, plan.chunk, plan.part, plan.resident)

@@ -83,7 +83,7 @@ class _SortedFilter:
         core = b.build(TILE.classes["Core"], results=[b.index_type] * 2).operation.results[0]
         self.packed_values = t.workspace("packed_values", capacity, b.f32_type, "core")
         self.packed_places = t.workspace("packed_places", capacity, b.f32_type, "core")
-        self.own = b.op(arith.muli, core, b.index(capacity), name="own_list")
+        self.own = t.times(core, capacity, "own_list")
         sites = (
             f"stretches of {self.chunk} positions over {self.parts} cores a row" if self.parts > 1 else "one core a row"
         )
@@ -220,7 +220,7 @@ class _SortedFilter:
             found = b.cmpi("slt", unit, b.index(self.units), "is_found")
 
             def within():
-                column = b.op(arith.muli, unit, b.index(_UNIT), name="column")
+                column = self.t.times(unit, _UNIT, "column")
                 before = b.op(
                     arith.subf, t.extract(running, unit, "up_to_unit"), t.extract(sums, unit, "of_unit"), name="before"
                 )
@@ -242,7 +242,7 @@ class _SortedFilter:
         b = self.b
 
         def one(number):
-            start = b.op(arith.muli, number, b.index(self.chunk), name="start")
+            start = self.t.times(number, self.chunk, "start")
             body(start, self.left(start, self.chunk))
             return []
 

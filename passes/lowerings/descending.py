@@ -158,7 +158,7 @@ class Descending:
     def edge_behind(self, sample: ir.Value, band: ir.Value) -> ir.Value:
         """The same of a band that is not the first one."""
         t, b = self.t, self.b
-        place = t.minus(b.op(arith.muli, band, b.index(self.sampled // self.bands)), t.one, "edge_rank")
+        place = t.minus(t.times(band, self.sampled // self.bands), t.one, "edge_rank")
         is_inside = b.cmpi("slt", band, b.index(self.bands), "is_inside")
         edge = t.extract(sample, b.select(is_inside, place, t.zero), "edge")
         edge = b.select(b.cmpf("OEQ", edge, edge), edge, b.f32(float("inf")))

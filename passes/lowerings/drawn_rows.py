@@ -71,7 +71,7 @@ class DrawnRows:
         """This core's part of a row; the first core of the group decides."""
         t, b = self.t, self.b
         self.enter(row)
-        start = b.op(arith.muli, self.part, b.index(self.part_length), name="part_start")
+        start = t.times(self.part, self.part_length, "part_start")
         end = t.smaller(t.plus(start, b.index(self.part_length)), self.length, "part_end")
         nothing = lambda: [b.f32(NEG_INF), b.i32(0), b.f32(NEG_INF)]
         types = [b.f32_type, b.i32_type, b.f32_type]
@@ -144,7 +144,7 @@ class DrawnRows:
         facts = self.meeting.take_facts(self.parts, turn, up(self.parts * FACTS, _LANES), 0.0)
 
         def fact(part: ir.Value, which: int) -> ir.Value:
-            return t.extract(facts, t.plus(b.op(arith.muli, part, b.index(FACTS)), b.index(which)), _FOUND[which])
+            return t.extract(facts, t.plus(self.t.times(part, FACTS), b.index(which)), _FOUND[which])
 
         def better(part, best, chosen, highest):
             other = [fact(part, which) for which in range(len(_FOUND))]

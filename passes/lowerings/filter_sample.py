@@ -236,7 +236,7 @@ class _FilterSample(Filter):
             columns = [t.index_at(places, rank, "place") for rank in ranks]
             with self.producers.scattered(slice_of(b, places, first, _AT_ONCE), columns):
                 q = self.producers.piece(self.op.q, _Q, columns[0], t.one, 1.0)
-            return [with_slice(b, blocks, q, b.op(arith.muli, first, b.index(_BLOCK), name="block"), "q_blocks")]
+            return [with_slice(b, blocks, q, self.t.times(first, _BLOCK, "block"), "q_blocks")]
 
         carried = [("q_blocks", t.filled(1.0, LISTED * _BLOCK, "q_blocks"))]
         size = b.index(_AT_ONCE)

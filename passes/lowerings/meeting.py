@@ -62,18 +62,18 @@ class Meeting:
 
     def largest_fact(self, which: int, most_cores: int, turn: ir.Value) -> ir.Value:
         """The largest of one fact, among all cores of the launch (f32); it is not below 0."""
-        t, b = self.t, self.b
+        t = self.t
         lanes = up(most_cores * FACTS, _LANES)
-        count = b.op(arith.muli, self.cores, b.index(FACTS), name="fact_lanes")
+        count = t.times(self.cores, FACTS, "fact_lanes")
         facts = t.load(self.facts, self._facts_of(t.zero, turn, 0), count, lanes, "all_facts", 0.0)
         return t.reduced("max", t.take(facts, FACTS, which, 1, "one_fact"), "largest_fact")
 
     def _facts_of(self, core: ir.Value, turn: ir.Value, slot: int) -> ir.Value:
         t, b = self.t, self.b
-        turn = turn if self.slots == 1 else t.plus(b.op(arith.muli, turn, b.index(self.slots)), b.index(slot), "set")
+        turn = t.plus(t.times(turn, self.slots), b.index(slot), "set")
         return self._cell(core, turn, FACTS)
 
     def _cell(self, core: ir.Value, number: ir.Value, elements: int) -> ir.Value:
         t, b = self.t, self.b
         cell = t.plus(b.op(arith.muli, number, self.cores), core, "cell")
-        return b.op(arith.muli, cell, b.index(elements))
+        return t.times(cell, elements)

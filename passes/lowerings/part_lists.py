@@ -116,6 +116,6 @@ class PartLists:
     def _facts(self, part: ir.Value) -> Sequence[ir.Value]:
         """The k-th largest of a part, how many equal to it its list lacks, and how many NaN there are."""
         t, b = self.t, self.b
-        cell = b.op(arith.muli, part, b.index(FACTS), name="cell")
+        cell = t.times(part, FACTS, "cell")
         names = "part_kth", "unlisted", "part_nans"
         return [t.extract(self.facts, t.plus(cell, b.index(i)), name) for i, name in enumerate(names)]

@@ -43,7 +43,7 @@ class Alone:
         self.capacity = up(vocabulary, 64)
         self.memory = t.workspace("lists_of_row", LISTS * self.capacity, element, "core")
         self.core = self.b.build(TILE.classes["Core"], results=[self.b.index_type] * 2).operation.results[0]
-        base = self.b.op(arith.muli, self.core, self.b.index(LISTS * self.capacity), name="own_lists")
+        base = t.times(self.core, LISTS * self.capacity, "own_lists")
         self.places = [t.plus(base, self.b.index(i * self.capacity), f"list_{i + 1}") for i in range(LISTS)]
         self.sums = t.workspace("unit_sums", SUMS * up(self.units, 8), self.b.f32_type, "core")
         self.sums_core = self.core
@@ -96,7 +96,7 @@ class Alone:
         t, b = self.t, self.b
         lanes = up(self.units, 8)
         core = self.core if which == OWN else self.sums_core
-        base = b.op(arith.muli, core, b.index(SUMS * lanes), name="row_sums")
+        base = t.times(core, SUMS * lanes, "row_sums")
         return t.plus(base, b.index(which * lanes)) if which else base
 
 
@@ -122,8 +122,8 @@ class Group(Alone):
     def _given(self, core: ir.Value, which: int) -> ir.Value:
         t, b = self.t, self.b
         place = self.turn if which == 0 else b.index(1 + which)
-        place = t.plus(b.op(arith.muli, core, b.index(3)), place, "cell")
-        return b.op(arith.muli, place, b.index(self.length), name="part_list")
+        place = t.plus(t.times(core, 3), place, "cell")
+        return t.times(place, self.length, "part_list")
 
     def give(self, facts: Sequence[ir.Value], slot: int) -> None:
         self.meeting.give_facts(facts, self.turn, slot)
@@ -168,7 +168,7 @@ class Group(Alone):
 
     def _fact(self, facts: ir.Value, part: ir.Value, fact: int) -> ir.Value:
         t, b = self.t, self.b
-        return t.extract(facts, t.plus(b.op(arith.muli, part, b.index(FACTS)), b.index(fact)), "fact")
+        return t.extract(facts, t.plus(t.times(part, FACTS), b.index(fact)), "fact")
 
     def all_lists(self, which: int, number: ir.Value, facts: ir.Value, fact: int, skip: ir.Value) -> Listed:
         t, b = self.t, self.b

@@ -411,7 +411,7 @@ class Nucleus:
                 arith.mulf, t.f32_of(t.minus(rival, above.number)), b.f32(self.ahead / parts), name="bands_ahead"
             )
             steps = t.index_of(expected, "steps")
-            later = t.plus(band, b.op(arith.muli, steps, b.index(parts)), "later_band")
+            later = t.plus(band, self.t.times(steps, parts), "later_band")
 
             def skipped():
                 about = Stage("MeasureLaterBand", "How much is above a later band.")

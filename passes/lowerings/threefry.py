@@ -70,7 +70,7 @@ class Threefry:
         tables = [b.i32(sum(by << 8 * i for i, by in enumerate(rotations))) for rotations in _ROTATIONS]
 
         def one_round(number, table, x, y):
-            shift = t.i32_of(b.op(arith.muli, number, b.index(8)))
+            shift = t.i32_of(self.t.times(number, 8))
             by = b.op(arith.andi, b.op(arith.shrsi, table, shift), b.i32(_WORD - 1), name="rotation")
             rest = b.op(arith.subi, b.i32(_WORD), by, name="rest")
             x = b.op(arith.addi, x, y, name="word_0")
@@ -113,7 +113,7 @@ class Draws(Threefry):
         self.enter_key(key)
         self.start = None
         if self.of_array:
-            self.start = b.op(arith.muli, row, b.index(self.length), name="first_counter")
+            self.start = t.times(row, self.length, "first_counter")
             self.start_low = t.i32_of(b.op(arith.andi, self.start, b.index((1 << _WORD) - 1)), "first_counter_low")
 
     def numbers(self, places: ir.Value) -> ir.Value:
